@@ -250,7 +250,8 @@ fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Re
         return Ok(StageIngestOutput::Refused { status: CONFLICT, message: STOPPED.to_owned() });
     }
     if find_accepted(root, &input.wiki).map_err(ReadWikiError::from)?.is_none() {
-        let fix = format!("read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {folder} --accept`");
+        let fix =
+            format!("read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {} --accept`", input.wiki);
         let message = format!("nobody has accepted the wiki `{}`: {fix}", input.wiki);
         return Ok(StageIngestOutput::Refused { status: CONFLICT, message });
     }

@@ -67,6 +67,13 @@ impl Claim {
     }
 }
 
+/// Whether a text has the form of a claim's id on its page, as in `c6107d23f` and `c6107d23f~2`.
+#[must_use]
+pub fn is_claim_id(text: &str) -> bool {
+    let (label, count) = text.split_once('~').unwrap_or((text, "2"));
+    is_quote_label(label) && count.parse::<usize>().is_ok()
+}
+
 /// Reads the claims of the body of a page, which has these disputed blocks.
 #[must_use]
 pub fn read_claims(body: &str, disputed: &[DisputedBlock]) -> PageClaims {

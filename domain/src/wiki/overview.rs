@@ -4,7 +4,7 @@
 //! marks somebody removed stays as it is. All sections together have about 600 tokens at most.
 
 use super::index_page::escape;
-use super::log::LogEntry;
+use super::log::{LogEntry, LogType};
 use super::manifest::EffectiveManifest;
 use super::page::{WikiPage, shorten};
 use super::page_text::{AnchoredText, NewPage};
@@ -101,7 +101,12 @@ fn list_updates(entries: &[LogEntry]) -> String {
     for (run, reverts) in entries.iter().rev().filter_map(read_run_bullet) {
         reverted.extend(reverts.filter(|_| !reverted.contains(run)));
     }
+    // A source that was added has an entry of its own when it becomes pages.
+    let is_addition = |entry: &LogEntry| {
+        entry.bullets.iter().any(|bullet| bullet.starts_with("source: ")) && entry.log_type == Some(LogType::Manual)
+    };
     let stands = |entry: &&LogEntry| match read_run_bullet(entry) {
+        _ if is_addition(entry) => false,
         Some((run, reverts)) => reverts.is_none() && !reverted.contains(run),
         None => true,
     };
@@ -127,7 +132,7 @@ fn list_contested(pages: &[&WikiPage]) -> String {
         let others: Vec<String> = page.contradicts.iter().take(3).map(|slug| format!("[[{}]]", escape(slug))).collect();
         if others.is_empty() { link(page) } else { format!("{} against {}", link(page), others.join(", ")) }
     });
-    section("Contested claims", lines.collect(), "None.")
+    section("Contested claims", lines.collect(), "None is marked.")
 }
 
 /// The pages with the most sources.
@@ -215,7 +220,7 @@ mod tests {
     #[test]
     fn what_people_wrote_outside_of_the_marks_stays() {
         let text = render(&[], None);
-        assert!(text.contains("Nothing yet.") && text.contains("None."));
+        assert!(text.contains("Nothing yet.") && text.contains("None is marked."));
         let mine = text.replace("# The allotment\n", "# The allotment\n\nMine.\n").replace(
             "<!-- steward -->\n## Key findings\n\nNothing yet.\n<!-- /steward -->\n",
             "## Key findings\n\nOnly one: it rains.\n",
@@ -226,7 +231,7 @@ mod tests {
         assert!(
             has_same_sections(&text, &mine.replace("Mine", "Ours")) == (list_sections(&text) == list_sections(&mine))
         );
-        assert!(!has_same_sections(&text, &text.replace("None.", "Many.")));
+        assert!(!has_same_sections(&text, &text.replace("None is marked.", "Many.")));
         let without = "# Only mine";
         let windows = text.replace('\n', "\r\n");
         assert!(

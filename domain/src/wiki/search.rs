@@ -102,8 +102,29 @@ fn to_hit(page: &WikiPage, score: f64, words: &BTreeMap<&str, usize>) -> PageHit
         kind: page.kind.clone(),
         file: page.file.clone(),
         score,
-        passage: super::page::shorten(line.trim(), MAX_PASSAGE),
+        passage: super::page::shorten(&strip_marks(line.trim()), MAX_PASSAGE),
     }
+}
+
+/// A line of a page without the marks of quotes, and with the shown texts of links.
+fn strip_marks(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('[') {
+        text.push_str(&rest[..at]);
+        let after = &rest[at..];
+        let (skipped, shown) = match (after.strip_prefix("[^"), after.strip_prefix("[[")) {
+            (Some(mark), _) => (mark.find(']').map(|end| end + 3), ""),
+            (_, Some(link)) => match link.find("]]") {
+                Some(end) => (Some(end + 4), link[..end].rsplit('|').next().unwrap_or_default()),
+                None => (None, ""),
+            },
+            _ => (None, ""),
+        };
+        text.push_str(if skipped.is_some() { shown } else { "[" });
+        rest = &after[skipped.unwrap_or(1)..];
+    }
+    text + rest
 }
 
 #[cfg(test)]
@@ -141,6 +162,11 @@ mod tests {
         assert_eq!(search(&pages, "lease plot").into_iter().map(|(slug, _)| slug).collect::<Vec<_>>(), ["bb", "aa"]);
         assert_eq!(search(&pages, "gone"), []);
         assert_eq!(search(&pages, ""), []);
+    }
+
+    #[test]
+    fn a_passage_is_plain() {
+        assert_eq!(strip_marks("Ends.[^c6107d23f] See [[a|A]], [[b]] [x] [^"), "Ends. See A, b [x] [^");
     }
 
     #[test]

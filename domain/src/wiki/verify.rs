@@ -78,6 +78,34 @@ impl RunFault {
     }
 }
 
+impl RunFault {
+    /// What is wrong, in words that hold nothing of a page.
+    #[must_use]
+    pub fn explain(self) -> &'static str {
+        match self {
+            Self::EntryInvalid => "the page would not be valid, or would replace a file that cannot be read as a page",
+            Self::WrongPath => "a new page does not lie in the folder of its kind",
+            Self::DuplicateId => "two pages would have one slug",
+            Self::QuoteEdited => "the label of a footnote does not fit its words",
+            Self::SourceMissing => "it quotes a source that is not the one of the run",
+            Self::FabricatedQuote => "a quote does not stand in its source",
+            Self::FootnoteForm => "a footnote quotes no source",
+            Self::StatementTooLong => "a statement has more than 280 characters",
+            Self::ClaimUnanchored => "a paragraph, list item or table row has no source",
+            Self::DropsClaims => "a statement that stood there would be lost",
+            Self::BlockChanged => "a paragraph that stood there would be changed or lost",
+            Self::NoFootnote => "a page quotes no source",
+            Self::RawHtml => "it holds raw HTML",
+            Self::UnsafeLink => "it holds a link that is none to a page or a web address",
+            Self::DanglingReference => "it names a page that there is not",
+            Self::RunIncomplete => {
+                "no sentence of the document has 8 to 280 characters and can be quoted, so there is no summary"
+            }
+            Self::OverQuota => "it changes or adds more than one run may",
+        }
+    }
+}
+
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFinding {

@@ -83,8 +83,19 @@ impl Desk {
 }
 
 #[tokio::test]
-async fn documents_become_pages_are_explained_and_go_back_without_any_server() {
+async fn documents_become_pages_without_any_server() {
     let desk = Desk::alone().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    let run = desk.ingest(&desk.write("2026-11-20-lease.md", LEASE)).await;
+    desk.wiki(&["runs", "revert", &run]).await.expect(0);
+    assert!(!desk.has("concepts/plot-12.md"));
+    desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn documents_become_pages_are_explained_and_go_back() {
+    let desk = Desk::new().await;
+    let _worker = desk.world.worker().await;
     desk.wiki(&["init", "allotment"]).await.expect(0);
     let (lease, letter) = (desk.write("2026-11-20-lease.md", LEASE), desk.write("letter.txt", LETTER));
     let first = desk.ingest(&lease).await;
@@ -127,7 +138,8 @@ async fn documents_become_pages_are_explained_and_go_back_without_any_server() {
 
 #[tokio::test]
 async fn bad_documents_are_refused_alone_and_nothing_is_lost() {
-    let desk = Desk::alone().await;
+    let desk = Desk::new().await;
+    let _worker = desk.world.worker().await;
     desk.wiki(&["init", "allotment"]).await.expect(0);
     for (name, bytes) in [
         ("a.md", LEASE.as_bytes()),
@@ -175,7 +187,8 @@ async fn bad_documents_are_refused_alone_and_nothing_is_lost() {
 
 #[tokio::test]
 async fn a_wiki_is_in_force_as_a_person_accepted_it() {
-    let desk = Desk::alone().await;
+    let desk = Desk::new().await;
+    let _worker = desk.world.worker().await;
     desk.wiki(&["init", "allotment"]).await.expect(0);
     desk.edit("KNOWLEDGE.md", |text| text.replace("autoLink: byName", "autoLink: off"));
     let found = desk.wiki(&["lint", "allotment", "--json"]).await.expect(0).json();
@@ -183,7 +196,7 @@ async fn a_wiki_is_in_force_as_a_person_accepted_it() {
     assert!(found["findings"][0]["problem"].as_str().unwrap().contains("`curation`"), "{found:#}");
     desk.ingest(&desk.write("lease.md", LEASE)).await;
     assert!(desk.read("concepts/plot-12.md").contains("See also: "), "the accepted manifest links");
-    let folder = desk.world.vault.path().join(WIKI).display().to_string();
+    let folder = "allotment".to_owned();
     let refused = desk.wiki(&["validate", &folder, "--accept"]).await.expect(3);
     assert!(refused.out.contains("+ curation: {tone: plain, depth: medium, autoLink: off"), "{refused}");
     let no = desk.steward.run_in_terminal(&["wiki", "validate", &folder, "--accept"], "n\n").await;
@@ -196,7 +209,8 @@ async fn a_wiki_is_in_force_as_a_person_accepted_it() {
 
 #[tokio::test]
 async fn a_wiki_that_nobody_accepted_takes_no_document() {
-    let desk = Desk::alone().await;
+    let desk = Desk::new().await;
+    let _worker = desk.world.worker().await;
     desk.wiki(&["init", "allotment"]).await.expect(0);
     let clone = desk.world.vault.path().join("wiki/cloned");
     std::fs::create_dir(&clone).unwrap();
@@ -205,7 +219,7 @@ async fn a_wiki_that_nobody_accepted_takes_no_document() {
     }
     let lease = desk.write("lease.md", LEASE);
     let refused = desk.wiki(&["ingest", "cloned", &lease]).await.expect(3);
-    assert!(refused.out.contains("`steward wiki validate wiki/cloned --accept`"), "{refused}");
+    assert!(refused.out.contains("`steward wiki validate cloned --accept`"), "{refused}");
     assert!(!clone.join("summaries").exists());
     let folder = clone.display().to_string();
     desk.steward.run_in_terminal(&["wiki", "validate", &folder, "--accept"], "y\n").await.expect(0);

@@ -243,8 +243,8 @@ pub fn describe_findings(verdict: &RulesVerdict) -> String {
         .findings
         .iter()
         .map(|finding| match finding.file.as_str() {
-            "" => finding.fault.to_string(),
-            file => format!("{file}: {}", finding.fault),
+            "" => format!("{}: {}", finding.fault, finding.fault.explain()),
+            file => format!("{file}: {}: {}", finding.fault, finding.fault.explain()),
         })
         .collect();
     lines.into_iter().collect::<Vec<_>>().join("; ")

@@ -56,9 +56,9 @@ pub enum RevertError {
     Details { record: RecordPath, source: WikiDetailsError },
     #[error("in the way: {}", list(.0))]
     Conflicts(Vec<RollbackConflict>),
-    #[error("the run {0} took it back already")]
+    #[error("the run {0} took it back already; take that one back to let it stand again")]
     Again(RunId),
-    #[error("nothing of the run stands any more{}", list_kept(.0))]
+    #[error("nothing of the run can go back{}", list_kept(.0))]
     Nothing(Vec<KeptPage>),
     #[error(transparent)]
     Path(#[from] PagePathError),

@@ -8,14 +8,15 @@ use crate::wiki::quotes::{CheckedAnchor, SourceTexts};
 use crate::wiki::runs::{RunDetails, list_records, list_runs, read_run};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use std::collections::BTreeMap;
-use steward_domain::wiki::claims::{Claim, read_claims};
+use std::collections::{BTreeMap, BTreeSet};
+use steward_domain::wiki::claims::{self, Claim, read_claims};
 use steward_domain::wiki::details::ClaimChange;
 use steward_domain::wiki::finding::FindingCode;
+use steward_domain::wiki::overview::OVERVIEW;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::quote::{Anchor, is_quote_label};
 use steward_domain::wiki::run::RunId;
-use steward_domain::wiki::search::search_pages;
+use steward_domain::wiki::search::{search_pages, split_words};
 
 /// The most pages that words find.
 const MAX_FOUND: usize = 5;
@@ -28,6 +29,8 @@ pub enum MatchType {
     Claim,
     Page,
     Tag,
+    /// A source: the claims that quote it.
+    Source,
     Words,
     /// Nothing fits.
     None,
@@ -56,6 +59,8 @@ pub struct ClaimEvent {
     pub change: ClaimChange,
     /// The run that took this one back.
     pub reverted_by: Option<RunId>,
+    /// The statement is another one by now.
+    pub is_reworded: bool,
 }
 
 /// The answer to a question about a wiki.
@@ -65,7 +70,7 @@ pub struct WhyReport {
     pub claims: Vec<ExplainedClaim>,
 }
 
-/// Explains what a claim, a page, a tag or words name, in this order. `records` are the vault and the wiki's name there.
+/// Explains what a claim, a page, a tag, a source or words name, in this order. `records` are the vault and the wiki's name there.
 #[must_use]
 pub fn explain(folder: &WikiFolder, records: Option<(&VaultRoot, &str)>, what: &str) -> WhyReport {
     let contents = folder.read();
@@ -77,16 +82,21 @@ pub fn explain(folder: &WikiFolder, records: Option<(&VaultRoot, &str)>, what: &
     let claims = found.into_iter().map(|found| {
         let FoundClaim { page, claim, anchors, unread } = found;
         let statement = claim.hash_statement();
-        let is_own = |(known, hash, _): &&(String, String, ClaimEvent)| {
-            hash == statement.as_str() && known.split('#').next() == Some(page.slug.as_str())
-        };
+        let name = claim.name(&page.slug);
+        let is_here = |known: &str| known.split('#').next() == Some(page.slug.as_str());
+        let is_own = |(known, hash, _): &&(String, String, ClaimEvent)| hash == statement.as_str() && is_here(known);
+        let mut events: Vec<ClaimEvent> = history.iter().filter(is_own).map(|(_, _, event)| event.clone()).collect();
+        if events.is_empty() {
+            let reworded = history.iter().filter(|(known, _, _)| *known == name);
+            events.extend(reworded.map(|(_, _, event)| ClaimEvent { is_reworded: true, ..event.clone() }));
+        }
         let checked = anchors.iter().map(|anchor| checker.check(anchor)).chain(unread.iter().map(|it| it.check()));
         ExplainedClaim {
             file: page.file.clone(),
             line: page.line_in_file(claim.line),
             anchors: checked.collect(),
-            history: history.iter().filter(is_own).map(|(_, _, event)| event.clone()).collect(),
-            claim: claim.name(&page.slug),
+            history: events,
+            claim: name,
             statement: claim.statement,
             is_disputed: claim.is_disputed,
         }
@@ -135,8 +145,9 @@ fn find_claims<'c>(contents: &'c WikiContents, what: &str) -> (MatchType, Vec<Fo
     if let Some((slug, id)) = what.split_once('#') {
         let pages = contents.pages.iter().filter(|page| page.slug == slug).collect();
         let found: Vec<_> = all_of(pages).into_iter().filter(|found| found.claim.id == id).collect();
-        if !found.is_empty() {
-            return (MatchType::Claim, found);
+        let is_named = claims::is_claim_id(id);
+        if !found.is_empty() || is_named {
+            return (if found.is_empty() { MatchType::None } else { MatchType::Claim }, found);
         }
     }
     let is_called = |page: &&WikiPage| {
@@ -153,13 +164,30 @@ fn find_claims<'c>(contents: &'c WikiContents, what: &str) -> (MatchType, Vec<Fo
     if !tagged.is_empty() {
         return (MatchType::Tag, all_of(tagged));
     }
-    let pages: Vec<&WikiPage> = contents.pages.iter().collect();
-    let hits = search_pages(&pages, what, MAX_FOUND);
-    let found = pages.into_iter().filter(|page| hits.iter().any(|hit| hit.file == page.file)).collect();
-    match all_of(found) {
-        none if none.is_empty() => (MatchType::None, none),
-        found => (MatchType::Words, found),
+    if contents.sources.contains_key(what) {
+        let mut found = all_of(contents.pages.iter().collect());
+        found.retain(|found| found.anchors.iter().any(|anchor| anchor.source == what));
+        return (MatchType::Source, found);
     }
+    let pages: Vec<&WikiPage> = contents.pages.iter().filter(|page| page.kind != OVERVIEW).collect();
+    let hits = search_pages(&pages, what, MAX_FOUND);
+    let place = |page: &WikiPage| hits.iter().position(|hit| hit.file == page.file);
+    let mut best: Vec<&WikiPage> = pages.into_iter().filter(|page| place(page).is_some()).collect();
+    best.sort_by_key(|page| place(page));
+    let found = keep_matching(all_of(best), what);
+    (if found.is_empty() { MatchType::None } else { MatchType::Words }, found)
+}
+
+/// The claims whose statements hold all of the words, or else the most of them.
+fn keep_matching<'c>(mut found: Vec<FoundClaim<'c>>, what: &str) -> Vec<FoundClaim<'c>> {
+    let words: BTreeSet<String> = split_words(what).collect();
+    let count = |found: &FoundClaim<'_>| {
+        let held: BTreeSet<String> = split_words(&found.claim.statement).collect();
+        words.intersection(&held).count()
+    };
+    let most = found.iter().map(count).max().unwrap_or_default();
+    found.retain(|found| most > 0 && count(found) == most);
+    found
 }
 
 /// What runs did to claims: the name of each, the hash of its statement, and the event.
@@ -180,6 +208,7 @@ fn read_history(root: &VaultRoot, wiki: &str) -> Vec<(String, String, ClaimEvent
                 run: summary.run.clone(),
                 change: claim.change,
                 reverted_by: reverted_by.clone(),
+                is_reworded: false,
             };
             (claim.claim, claim.statement_sha256.as_str().to_owned(), event)
         })

@@ -47,7 +47,7 @@ pub(crate) enum WikiCommand {
         draft: bool,
     },
     /// Show what was changed in the wikis and what waits, and take it back
-    #[command(subcommand)]
+    #[command(subcommand, after_help = "Example:\n  steward wiki runs list")]
     Runs(RunsCommand),
     /// Check wikis, manifests and pages against the published standard AIP-10
     #[command(
@@ -56,7 +56,7 @@ pub(crate) enum WikiCommand {
         applies to nobody or nothing was accepted, with 4 when it found errors."
     )]
     Validate {
-        /// Folders with a KNOWLEDGE.md, and files
+        /// Folders with a KNOWLEDGE.md, names of wikis of the vault, and files
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
         /// Put the files in force that say how a wiki of the vault is written, after you have seen what changed
@@ -108,8 +108,9 @@ pub(crate) enum WikiCommand {
     Why {
         /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
         wiki: String,
-        /// A claim such as `plot-12#c6107d23f`, a page, a tag, or words
-        what: String,
+        /// A claim such as `plot-12#c6107d23f`, a page, a tag, the id of a source, or words
+        #[arg(required = true)]
+        what: Vec<String>,
     },
     /// Show the wikis of the vault: pages, sources, and what a lint would find
     #[command(after_help = "Examples:\n  steward wiki status\n  steward wiki status allotment --json")]
@@ -123,23 +124,27 @@ pub(crate) enum WikiCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum RunsCommand {
     /// List the runs, oldest first
+    #[command(after_help = "Examples:\n  steward wiki runs list\n  steward wiki runs list allotment --json")]
     List {
         /// The name of a wiki
         wiki: Option<String>,
     },
     /// Show what a run changes
+    #[command(after_help = "Example:\n  steward wiki runs show 3f9a1c22")]
     Show {
         /// The run
         run: String,
     },
     /// Commit a run that waits, after you have seen it
-    #[command(after_help = "Needs a terminal. Exits with 3 when nothing was committed.")]
+    #[command(
+        after_help = "Example:\n  steward wiki runs approve 3f9a1c22\n\nNeeds a terminal. Exits with 3 when nothing was committed."
+    )]
     Approve {
         /// The run
         run: String,
     },
     /// End a run that waits
-    #[command(after_help = "Exits with 3 when the run does not wait.")]
+    #[command(after_help = "Example:\n  steward wiki runs reject 3f9a1c22\n\nExits with 3 when the run does not wait.")]
     Reject {
         /// The run
         run: String,

@@ -22,21 +22,25 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::plan::AcceptedFile;
+use steward_domain::wiki::standard::is_slug;
 use steward_domain::wiki::template::render_wiki;
 use steward_domain::wiki::{GUIDE_FILE, MANIFEST_FILE};
 use steward_vault::files::root::VaultRoot;
-use steward_vault::wiki::accept::read_acceptable;
-use steward_vault::wiki::create::{create_wiki, list_wikis};
+use steward_vault::wiki::accept::{find_accepted, read_acceptable};
+use steward_vault::wiki::create::{WIKIS_FOLDER, create_wiki, list_wikis};
 use steward_workflows::WikiRunOutput;
 
 pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: CommandOutput) -> anyhow::Result<CommandExit> {
     match command {
         WikiCommand::Init { name } => init(vault, &name, out).await,
-        WikiCommand::Validate { paths, accept: false } => validate::run(&paths, out),
-        WikiCommand::Validate { paths, accept: true } => match paths.as_slice() {
-            [folder] => accept::run(vault, folder, out).await,
-            _ => bail!("--accept needs exactly one folder"),
-        },
+        WikiCommand::Validate { paths, accept } => {
+            let paths: Vec<PathBuf> = paths.into_iter().map(|path| find_named(vault, path)).collect();
+            match paths.as_slice() {
+                paths if !accept => validate::run(paths, out),
+                [folder] => accept::run(vault, folder, out).await,
+                _ => bail!("--accept needs exactly one wiki"),
+            }
+        }
         WikiCommand::Ingest { wiki, documents, draft } => ingest::run(vault, &wiki, &documents, draft, out).await,
         WikiCommand::Runs(command) => runs::run(vault, command, out).await,
         WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
@@ -45,7 +49,7 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
             let filter = search::PageFilter { kind, tag, path };
             search::run(&find_wiki(vault, &wiki)?, &words.join(" "), &filter, out)
         }
-        WikiCommand::Why { wiki, what } => why::run(vault, &wiki, &what, out),
+        WikiCommand::Why { wiki, what } => why::run(vault, &wiki, &what.join(" "), out),
         WikiCommand::Status { wiki } => status::run(&open_vault(vault)?, wiki.as_deref(), out),
     }
 }
@@ -61,12 +65,19 @@ async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::R
     super::refuse_root_for_others(&config)?;
     let root = VaultRoot::open(config.vault_folder()?)?;
     let template = render_wiki(name, Utc::now())?;
+    let manifest = root.path().join(WIKIS_FOLDER).join(name).join(MANIFEST_FILE);
+    if let Some(accepted) = find_accepted(&root, name)?.filter(|_| manifest.symlink_metadata().is_err()) {
+        bail!(
+            "the wiki `{name}` has lost its {MANIFEST_FILE}: restore the file; {} holds the text that was accepted last",
+            accepted.record
+        );
+    }
     let folder = create_wiki(&root, name, &template)?;
     let relative = folder.strip_prefix(root.path()).unwrap_or(&folder).to_string_lossy().into_owned();
     let files = read_acceptable(&root, &relative)?;
     // A file that stood there before is another one than this command shows.
     let is_new = |file: &AcceptedFile| template.iter().any(|new| new.name == file.file && new.text == file.text);
-    let hint = format!("the wiki is made, but not in force yet: `steward wiki validate {relative} --accept`");
+    let hint = format!("the wiki is made, but not in force yet: `steward wiki validate {name} --accept`");
     let output = match files.iter().find(|file| !is_new(file)) {
         Some(file) => WikiRunOutput::Refused { status: 409, message: format!("{} stood there before", file.file) },
         None => requests::accept_files(&config, name, &files).await.context(hint)?,
@@ -74,13 +85,13 @@ async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::R
     let in_force = match &output {
         WikiRunOutput::Done { .. } => String::new(),
         WikiRunOutput::Refused { message, .. } => {
-            format!("\nIts files are not in force ({message}): `steward wiki validate {relative} --accept`")
+            format!("\nIts files are not in force ({message}): `steward wiki validate {name} --accept`")
         }
     };
     out.print_value(&json!({"wiki": name, "folder": &folder, "accepted": &output}), || {
         format!(
             "{} is a new wiki.{in_force}\n`steward wiki ingest {name} <file>` makes pages of a document.\n\
-             Say in {MANIFEST_FILE} and {GUIDE_FILE} what it is for; `steward wiki validate {relative} --accept` puts that in force.",
+             Say in {MANIFEST_FILE} and {GUIDE_FILE} what it is for; `steward wiki validate {name} --accept` puts that in force.",
             folder.display()
         )
     })?;
@@ -88,6 +99,12 @@ async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::R
         WikiRunOutput::Done { .. } => CommandExit::Ok,
         WikiRunOutput::Refused { .. } => CommandExit::Refused,
     })
+}
+
+/// A path as it was given, or the folder of the wiki of the vault that is called so.
+fn find_named(vault: Option<&Path>, path: PathBuf) -> PathBuf {
+    let name = path.to_str().filter(|name| !path.exists() && is_slug(name));
+    name.and_then(|name| find_wiki(vault, name).ok()).unwrap_or(path)
 }
 
 /// The folder of a wiki: that of a wiki of the vault, or a path.

@@ -5,7 +5,7 @@
 
 use super::EXTRACT_LINE;
 use super::sections::{Section, Sentence, split_sections};
-use super::terms::{SentencePlace, Term, WordCounts, find_terms, list_sentences};
+use super::terms::{SentencePlace, Term, WordCounts, find_known, find_terms, list_sentences};
 use crate::record::plain_text::escape_one_line;
 use crate::wiki::ACCEPTED_FILES;
 use crate::wiki::claims::MAX_STATEMENT;
@@ -126,8 +126,13 @@ impl<'a> Compiler<'a> {
     }
 
     fn plan_concepts(&mut self, notes: &mut Vec<String>) -> Vec<Concept<'a>> {
-        let terms = find_terms(self.sections, self.input.source_title, self.input.counts);
-        let mut concepts = Vec::new();
+        // What the wiki has a page for comes first, so that pages grow and do not multiply.
+        let is_open = |page: &&WikiPage| !FOREIGN_KINDS.contains(&page.kind.as_str());
+        let pages = self.input.pages.iter().filter(is_open);
+        let names = pages.flat_map(|page| std::iter::once(&page.title).chain(&page.aliases)).map(String::as_str);
+        let mut terms = find_known(self.sections, names);
+        terms.extend(find_terms(self.sections, self.input.source_title, self.input.counts));
+        let mut concepts: Vec<Concept<'a>> = Vec::new();
         for term in terms {
             let name = term.name.to_lowercase();
             let is_called = |page: &&WikiPage| {
@@ -136,6 +141,13 @@ impl<'a> Compiler<'a> {
             let page = self.input.pages.iter().find(is_called);
             if let Some(page) = page.filter(|page| FOREIGN_KINDS.contains(&page.kind.as_str())) {
                 notes.push(format!("{} has the title of a term, so the term got no page", page.file));
+                continue;
+            }
+            let is_planned = |concept: &Concept<'_>| match page {
+                Some(page) => concept.slug == page.slug,
+                None => concept.term.name.to_lowercase() == name,
+            };
+            if concepts.iter().any(is_planned) {
                 continue;
             }
             let places = list_sentences(&term, self.sections);
@@ -356,6 +368,17 @@ mod tests {
         let again = compile(LETTER, &read(&made));
         assert_eq!(again.pages, []);
         assert_eq!(again.notes.len(), 1, "{:?}", again.notes);
+    }
+
+    #[test]
+    fn a_page_that_the_source_names_once_grows() {
+        let page = "---\nschema: knowledge.entry/v1\nslug: rent\nkind: concept\ntitle: Rent\nupdated_at: \"2026-01-01T00:00:00Z\"\nmetadata: {steward: {aliases: [Letter of the council]}}\n---\nMine.\n";
+        let pages = [read_page("concepts/rent.md", page.as_bytes()).page.unwrap()];
+        let made = compile("Nobody pays the rent in winter. Other words follow here.\n", &pages);
+        assert!(made.pages[1].text.contains("Nobody pays the rent in winter.[^c"), "{:?}", made.pages);
+        assert_eq!(made.pages[1].file, "concepts/rent.md");
+        let unnamed = compile("Nobody pays the parent in winter.\n", &pages);
+        assert_eq!(unnamed.pages.len(), 1, "{:?}", unnamed.pages);
     }
 
     #[test]

@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The most terms of a source, and those of a long one.
 const FEW_TERMS: usize = 5;
 const MANY_TERMS: usize = 8;
+/// The most pages that are extended because a source names them.
+const MAX_KNOWN: usize = 6;
 /// From how many characters on a source is long.
 const LONG_SOURCE: usize = 8_000;
 /// The most candidates that are compared, so that a hostile source costs no more than a long one.
@@ -124,6 +126,25 @@ pub(super) struct Term {
 pub(super) struct SentencePlace {
     pub(super) section: usize,
     pub(super) sentence: usize,
+}
+
+/// Finds the names of pages that a source holds, in their order.
+pub(super) fn find_known<'n>(sections: &[Section], names: impl Iterator<Item = &'n str>) -> Vec<Term> {
+    let text = join_text(sections);
+    let words: BTreeSet<&str> = split_words(&text).collect();
+    let mut found: Vec<Term> = Vec::new();
+    for name in names.filter(|name| is_name(name)) {
+        let key = name.to_lowercase();
+        let is_new = found.iter().all(|term| term.name.to_lowercase() != key);
+        if is_new && split_words(&key).all(|word| words.contains(word)) && count_word(&text, &key) > 0 {
+            let section = sections.iter().position(|section| section.heading.to_lowercase() == key);
+            found.push(Term { name: name.to_owned(), definition: None, section, first: 0 });
+        }
+        if found.len() == MAX_KNOWN {
+            break;
+        }
+    }
+    found
 }
 
 /// Finds the terms of a source, best first. `title` is that of the source, which is no term.

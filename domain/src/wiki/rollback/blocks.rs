@@ -17,7 +17,7 @@ struct TextBlock<'t> {
 
 /// The page as it is without the blocks of a run; `None` if that is not all that the run did, or if one of them was edited.
 ///
-/// Of a page that the run made (`before` is `None`), its title and what stands above it stay.
+/// Of a page that the run made (`before` is `None`), its title and what stands above it stay, and so do edited blocks.
 pub(super) fn take_out_blocks(before: Option<&str>, after: &str, now: &str) -> Option<String> {
     let read = |text: &str| frontmatter::read_note(text.as_bytes()).ok();
     let (old, made, current) = (before.map(read), read(after)?, read(now)?);
@@ -34,9 +34,20 @@ pub(super) fn take_out_blocks(before: Option<&str>, after: &str, now: &str) -> O
     let blocks = split_blocks(body.text);
     let mut is_taken = vec![false; blocks.len()];
     for group in &groups {
-        for at in find_group(&blocks, &is_taken, group)? {
+        let found = match find_group(&blocks, &is_taken, group) {
+            Some(found) => found,
+            // Of a page that the run made, what nobody edited goes.
+            None if old.is_none() => {
+                group.iter().filter_map(|block| find_group(&blocks, &is_taken, &[*block])).flatten().collect()
+            }
+            None => return None,
+        };
+        for at in found {
             is_taken[at] = true;
         }
+    }
+    if is_taken.iter().all(|taken| !taken) {
+        return None;
     }
     let left = is_taken.iter().filter(|taken| !**taken).count();
     if groups.is_empty() || head.is_some_and(|head| left <= head) {
@@ -109,7 +120,11 @@ fn without_traces(page: &Document) -> Option<Document> {
         if let Some(Value::Object(own)) = metadata.get_mut("steward") {
             own.remove("summary");
         }
-        edits.push(FieldEdit { field: "metadata".to_owned(), value: Some(Value::Object(metadata)) });
+        if metadata.get("steward").and_then(Value::as_object).is_some_and(serde_json::Map::is_empty) {
+            metadata.remove("steward");
+        }
+        let value = (!metadata.is_empty()).then_some(Value::Object(metadata));
+        edits.push(FieldEdit { field: "metadata".to_owned(), value });
     }
     let edits: Vec<FieldEdit> = edits.into_iter().filter(|edit| page.fields().contains_key(&edit.field)).collect();
     frontmatter::read_note(&frontmatter::edit_fields(page.as_bytes(), &edits).ok()?).ok()
@@ -193,8 +208,13 @@ mod tests {
 
     #[test]
     fn an_edited_block_and_a_run_that_changed_one_are_left_to_the_merge() {
-        let edited = page(&MADE.replace("It ends.[^a]", "It ended.[^a]").replace("# Plot", "# Plot\n\nMine."));
-        assert_eq!(take_out_blocks(None, &page(MADE), &edited), None);
+        let edited = page(&MADE.replace("It ends.[^a]", "It ended.[^a]"));
+        let left = take_out_blocks(None, &page(MADE), &edited).unwrap();
+        assert!(
+            left.ends_with("# Plot\n\nIt ended.[^a]\n\n[^a]: lease — \"It ends.\"\n"),
+            "an edited block stays: {left}"
+        );
+        assert!(left.contains("sources: [lease]"), "its source is still cited: {left}");
         assert_eq!(take_out_blocks(None, &page(MADE), &page(&MADE.replace("An extract", "Extract"))), None);
         let before = page("Old.\n");
         assert_eq!(take_out_blocks(Some(&before), &page("New.\n"), &page("New.\n\nMine.\n")), None);

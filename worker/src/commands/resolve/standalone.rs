@@ -78,8 +78,19 @@ impl StandaloneService<'_> {
         request: impl AsyncFnOnce(ResolutionClient) -> Result<T, ResolutionRequestError>,
     ) -> anyhow::Result<T> {
         let Self { config, parts, telemetry, server } = self;
-        let server = server.insert(LocalTemporalServer::spawn_unsaved(config).await?);
-        let client = server.connect(|| telemetry.create_client_plugins()).await?;
+        let first = server.insert(LocalTemporalServer::spawn_unsaved(config).await?);
+        let client = match first.connect(|| telemetry.create_client_plugins()).await {
+            Ok(client) => client,
+            // Two servers that start at the same moment may choose the same free port for themselves. Nothing was begun yet.
+            Err(_) => {
+                if let Some(first) = server.take() {
+                    first.stop().await;
+                }
+                let second = server.insert(LocalTemporalServer::spawn_unsaved(config).await?);
+                second.connect(|| telemetry.create_client_plugins()).await?
+            }
+        };
+        let Some(server) = server.as_mut() else { anyhow::bail!("the Temporal server is gone") };
         let connected = TemporalConnection { client, address: server.address.clone() };
         let (raise, stop) = watch::channel(false);
         let (context, mut failures) =

@@ -42,7 +42,7 @@ pub(super) async fn run(vault: Option<&Path>, folder: &Path, out: CommandOutput)
     out.print_text(&changed)?;
     if !prompt_yes_no("Put these files in force?") {
         out.print_text(&format!(
-            "{wiki}: nothing was accepted. Answer `y` in a terminal: `steward wiki validate {relative} --accept`"
+            "{wiki}: nothing was accepted. Answer `y` in a terminal: `steward wiki validate {wiki} --accept`"
         ))?;
         return Ok(CommandExit::Refused);
     }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::wiki::run::{RunId, RunSource};
 use steward_domain::wiki::source_text::find_format;
 use steward_domain::wiki::{MAX_SOURCE_BYTES, SOURCES_FOLDER};
@@ -74,10 +75,14 @@ pub(super) async fn run(
     let folder = find_wiki_folder(&root, wiki)?;
     let contents = WikiFolder::open(&root.path().join(&folder))?.read();
     // What was taken back is repeated only if a person names it.
-    let seen = list_runs(&root, Some(wiki))?.into_iter().filter_map(|run| Some(run.source?.path)).collect();
+    let committed = list_runs(&root, Some(wiki))?.into_iter().filter_map(|run| Some(run.source?.path));
+    let staged = StagedRuns::new(&root).list()?.into_iter().filter(|run| run.meta.wiki == wiki);
+    let seen = committed.chain(staged.filter_map(|run| Some(run.meta.source?.path))).collect();
     let targets = find_targets(&root.path().join(&folder), &contents, &seen, documents)?;
     if targets.is_empty() {
-        out.print_value(&Vec::<IngestedDocument>::new(), || "nothing to ingest".to_owned())?;
+        out.print_value(&Vec::<IngestedDocument>::new(), || {
+            "nothing is pending: name a source by its id to repeat it".to_owned()
+        })?;
         return Ok(CommandExit::Ok);
     }
     let by = steward_server::access::parse_caller_name(&config.operator)?;
@@ -290,7 +295,10 @@ fn describe(done: &IngestedDocument) -> String {
     }
     match &done.ingested {
         Some(IngestOutput::Committed { run, pages, notes, record }) => {
-            lines.push(format!("{} pages by fixed rules, nothing was understood; see {record}", pages.len()));
+            lines.push(format!(
+                "{} by fixed rules, nothing was understood; see {record}",
+                count_noun(pages.len() as u64, "page")
+            ));
             lines.extend(pages.iter().map(|page| format!("  {}", escape_text(page))));
             lines.extend(notes.iter().map(|note| escape_text(note)));
             lines.push(format!("take it back: steward wiki runs revert {}", run.short()));

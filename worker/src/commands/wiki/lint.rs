@@ -99,7 +99,7 @@ fn find_unreviewed(folder: &Path) -> anyhow::Result<(Option<AcceptedFiles>, Vec<
         return Ok((None, Vec::new()));
     };
     let relative = folder.strip_prefix(root.path()).unwrap_or(folder).display().to_string();
-    let fix = format!("`steward wiki validate {relative} --accept` puts it in force");
+    let fix = format!("`steward wiki validate {name} --accept` puts it in force");
     let warn = |file: &str, problem: &str| {
         WikiFinding::new(FindingCode::ManifestUnreviewed, Severity::Warn, file, problem, &fix)
     };

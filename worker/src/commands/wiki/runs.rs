@@ -21,6 +21,7 @@ use steward_domain::wiki::verify::RulesVerdict;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::runs::{RunDetails, find_run_records, list_runs, read_run};
 use steward_vault::wiki::staged::{StagedRunSummary, StagedRuns};
+use steward_vault::wiki::state::find_wiki_folder;
 use steward_workflows::{WikiRequest, WikiRunOutput};
 
 pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
@@ -28,7 +29,10 @@ pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: Command
     crate::commands::refuse_root_for_others(&config)?;
     let root = VaultRoot::open(config.vault_folder()?)?;
     match command {
-        RunsCommand::List { wiki } => list(&root, wiki.as_deref(), out),
+        RunsCommand::List { wiki } => {
+            wiki.as_deref().map(|wiki| find_wiki_folder(&root, wiki)).transpose()?;
+            list(&root, wiki.as_deref(), out)
+        }
         RunsCommand::Show { run } => show(&root, &run, out),
         RunsCommand::Approve { run } => approve(&config, &root, &run, out).await,
         RunsCommand::Reject { run } => {

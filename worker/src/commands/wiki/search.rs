@@ -5,6 +5,7 @@
 use super::open_folder;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use std::path::Path;
+use steward_domain::wiki::overview::OVERVIEW;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::search::{PageHit, search_pages};
 
@@ -20,7 +21,8 @@ pub(super) struct PageFilter {
 
 impl PageFilter {
     fn covers(&self, page: &WikiPage) -> bool {
-        self.kind.as_ref().is_none_or(|kind| page.kind == *kind)
+        // The overview only repeats what other pages say.
+        self.kind.as_ref().map_or(page.kind != OVERVIEW, |kind| page.kind == *kind)
             && self.tag.as_ref().is_none_or(|tag| page.tags.contains(tag))
             && self.path.as_ref().is_none_or(|path| page.file.starts_with(path.as_str()))
     }
@@ -31,7 +33,7 @@ pub(super) fn run(folder: &Path, words: &str, filter: &PageFilter, out: CommandO
     let pages: Vec<&WikiPage> = contents.pages.iter().filter(|page| filter.covers(page)).collect();
     let hits = search_pages(&pages, words, MAX_HITS);
     out.print_value(&hits, || match hits.as_slice() {
-        [] => format!("No page of {} holds any of these words.", pages.len()),
+        [] => format!("None of {} pages holds any of these words.", pages.len()),
         hits => hits.iter().map(describe).collect::<Vec<_>>().join("\n"),
     })?;
     Ok(CommandExit::Ok)
@@ -39,5 +41,5 @@ pub(super) fn run(folder: &Path, words: &str, filter: &PageFilter, out: CommandO
 
 fn describe(hit: &PageHit) -> String {
     let [title, file, passage] = [&hit.title, &hit.file, &hit.passage].map(|text| escape_text(text));
-    format!("{title}  ({file}, {:.2})\n  {passage}", hit.score)
+    format!("{title}  ({file})\n  {passage}")
 }

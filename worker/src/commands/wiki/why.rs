@@ -25,7 +25,7 @@ pub(super) fn run(vault: Option<&Path>, wiki: &str, what: &str, out: CommandOutp
     Ok(match report.match_type {
         MatchType::None => CommandExit::Incomplete,
         _ if is_faulty => CommandExit::Faults,
-        MatchType::Claim | MatchType::Page | MatchType::Tag | MatchType::Words => CommandExit::Ok,
+        MatchType::Claim | MatchType::Page | MatchType::Tag | MatchType::Source | MatchType::Words => CommandExit::Ok,
     })
 }
 
@@ -37,7 +37,8 @@ fn describe(report: &WhyReport, what: &str) -> String {
         MatchType::Claim => "the claim",
         MatchType::Page => "the page",
         MatchType::Tag => "pages with the tag",
-        MatchType::Words => "pages with the words",
+        MatchType::Source => "claims on the source",
+        MatchType::Words => "claims with the words",
     };
     if report.claims.is_empty() {
         return format!("{how} {}: it quotes no source", escape_text(what));
@@ -60,13 +61,14 @@ fn describe_claim(claim: &ExplainedClaim) -> String {
         lines.push(format!("  {source}: \"{quote}\" ({state})"));
     }
     if claim.history.is_empty() {
-        lines.push("  no run made it: a person did, or its record is elsewhere".to_owned());
+        lines.push("  no run made it: a person wrote it, or its record is elsewhere".to_owned());
     }
     for event in &claim.history {
         let reverted =
             event.reverted_by.as_ref().map(|by| format!(", taken back by {}", by.short())).unwrap_or_default();
         let at = event.at.format("%Y-%m-%d %H:%M");
-        lines.push(format!("  {} {at} by the run {}{reverted}", event.change, event.run.short()));
+        let reworded = if event.is_reworded { ", and reworded by a person since" } else { "" };
+        lines.push(format!("  {} {at} by the run {}{reworded}{reverted}", event.change, event.run.short()));
     }
     lines.join("\n")
 }
