@@ -351,7 +351,8 @@ async fn a_tenants_vault_can_stand_alone_again() {
     alone.run(&["fleet", "release"]).await.expect(0);
     let alone = alone.with("TEMPORAL_NAMESPACE", &tenant.world.namespace);
     let mut up = start(&alone).await;
-    let listed = schedules(&alone).await;
-    assert!(listed.contains(&"al-steward-house".to_owned()), "{listed:?}");
+    // The routines are registered first.
+    let is_listed = async || schedules(&alone).await.contains(&"al-steward-house".to_owned()).then_some(());
+    wait::until("the schedule of the matter", is_listed).await;
     up.kill();
 }
