@@ -12,13 +12,13 @@ use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::RecordPath;
 use steward_domain::time::format_millis;
+use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::rollback::EditedPages;
 use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
 use steward_domain::wiki::verify::Verdict;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::gates::stop;
-use steward_vault::wiki::accept::find_accepted;
-use steward_vault::wiki::ingest::{describe_findings, is_ingested, judge_run, stage_by_rules};
+use steward_vault::wiki::ingest::{describe_findings, judge_run, stage_by_rules};
 use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
 use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
 use steward_vault::wiki::runs::find_run_records;
@@ -87,21 +87,12 @@ impl WikiActivities {
         run: RunId,
     ) -> Result<CommitIngestOutput, ActivityError> {
         let workflow = read_workflow_ref(&ctx);
-        run_until_cancelled(&ctx, self.commit(run, None, workflow)).await
+        run_until_cancelled(&ctx, self.commit(run, workflow)).await
     }
 }
 
 impl WikiActivities {
     async fn carry_out(&self, input: WikiRunInput, workflow: WorkflowRef) -> Result<WikiRunOutput, ActivityError> {
-        if let WikiRequest::Approve { run, staged } = &input.request {
-            return Ok(match self.commit(run.clone(), Some(staged.clone()), workflow).await? {
-                CommitIngestOutput::Committed { record, notes, .. } => {
-                    WikiRunOutput::Done { record: Some(record), source: None, notes }
-                }
-                CommitIngestOutput::Stale => refuse_with(CONFLICT, STALE),
-                CommitIngestOutput::Refused { status, message } => WikiRunOutput::Refused { status, message },
-            });
-        }
         let writer = Arc::clone(&self.vault.writer);
         let output = match run_blocking(move || change(&writer, &input, workflow)).await? {
             Ok(output) => output,
@@ -116,14 +107,9 @@ impl WikiActivities {
         Ok(output)
     }
 
-    async fn commit(
-        &self,
-        run: RunId,
-        seen: Option<ContentHash>,
-        workflow: WorkflowRef,
-    ) -> Result<CommitIngestOutput, ActivityError> {
+    async fn commit(&self, run: RunId, workflow: WorkflowRef) -> Result<CommitIngestOutput, ActivityError> {
         let writer = Arc::clone(&self.vault.writer);
-        let output = match run_blocking(move || commit_run(&writer, &run, seen.as_ref(), &workflow)).await? {
+        let output = match run_blocking(move || commit_run(&writer, &run, None, &workflow)).await? {
             Ok(output) => output,
             Err(e) => {
                 let (status, message) = refuse(e).map_err(retryable_failure)?;
@@ -169,19 +155,20 @@ fn change(writer: &VaultWriter, input: &WikiRunInput, workflow: WorkflowRef) -> 
         }
         WikiRequest::AddSource { path, upload } => {
             let bytes = upload.as_ref().map(|upload| runs.read_upload(upload)).transpose()?.flatten();
-            let added = writer.add_source(&request, path, bytes);
-            // What failed is tried again, and needs the bytes.
-            let is_over = !matches!(&added, Err(WikiRunError::Apply(_) | WikiRunError::Staged(_)));
-            if let Some(upload) = upload.as_ref().filter(|_| is_over) {
-                runs.remove(upload)?;
-            }
-            let added = added?;
-            let record = added.receipt.map(|receipt| receipt.record);
-            Ok(WikiRunOutput::Done {
-                record,
-                source: Some(added.source),
-                notes: added.unreadable.into_iter().collect(),
-            })
+            let output = match writer.add_source(&request, path, bytes) {
+                Ok(added) => {
+                    let record = added.receipt.map(|receipt| receipt.record);
+                    let notes = added.unreadable.into_iter().collect();
+                    WikiRunOutput::Done { record, source: Some(added.source), notes }
+                }
+                // What failed is tried again, and needs the bytes.
+                Err(e) => {
+                    let (status, message) = refuse(e)?;
+                    WikiRunOutput::Refused { status, message }
+                }
+            };
+            upload.as_ref().map_or(Ok(()), |upload| runs.remove(upload))?;
+            Ok(output)
         }
         WikiRequest::Reject { run } => {
             let staged = runs.open(run)?;
@@ -196,8 +183,13 @@ fn change(writer: &VaultWriter, input: &WikiRunInput, workflow: WorkflowRef) -> 
             let edited = if *keep_edited { EditedPages::Keep } else { EditedPages::Refuse };
             revert(writer, run, edited, &request)
         }
-        // It is carried out by the caller.
-        WikiRequest::Approve { .. } => Ok(refuse_with(UNPROCESSABLE, "not possible here")),
+        WikiRequest::Approve { run, staged } => Ok(match commit_run(writer, run, Some(staged), &request.workflow)? {
+            CommitIngestOutput::Committed { record, notes, .. } => {
+                WikiRunOutput::Done { record: Some(record), source: None, notes }
+            }
+            CommitIngestOutput::Stale => refuse_with(CONFLICT, STALE),
+            CommitIngestOutput::Refused { status, message } => WikiRunOutput::Refused { status, message },
+        }),
     }
 }
 
@@ -249,7 +241,8 @@ fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Re
     if stop::is_stopped(root) {
         return Ok(StageIngestOutput::Refused { status: CONFLICT, message: STOPPED.to_owned() });
     }
-    if find_accepted(root, &input.wiki).map_err(ReadWikiError::from)?.is_none() {
+    let wiki = read_wiki(root, &input.wiki, &folder)?;
+    if wiki.accepted.is_none() {
         let fix =
             format!("read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {} --accept`", input.wiki);
         let message = format!("nobody has accepted the wiki `{}`: {fix}", input.wiki);
@@ -259,7 +252,7 @@ fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Re
     let meta = RunMeta {
         run: RunId::derive(input.at, &["ingest", &input.wiki, &input.source.content_hash, &at]),
         wiki: input.wiki.clone(),
-        folder: folder.clone(),
+        folder,
         run_type: WikiRunType::Ingest,
         by: input.by.clone(),
         began: input.at,
@@ -270,20 +263,20 @@ fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Re
     if let Err(error) = runs.remove_old(Utc::now()) {
         tracing::warn!(%error, "old staged runs were not removed");
     }
-    let is_done = is_ingested(root, &folder, &input.source)
-        .map_err(|source| ReadWikiError::Io { path: folder.clone(), source })?;
     // A repeat after a crash finds its own run committed.
-    if is_done && find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty() {
+    if wiki.contents.is_ingested(&input.source)
+        && find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty()
+    {
         return Ok(StageIngestOutput::Nothing { reason: "it was ingested before".to_owned() });
     }
     let run = runs.begin(&meta)?;
     run.set_status(RunState::Pending, Utc::now(), "it is being written")?;
-    if let Err(e) = stage_by_rules(root, &run) {
+    if let Err(e) = stage_by_rules(root, &wiki, &run) {
         return reject(&run, e).map(|(status, message)| StageIngestOutput::Refused { status, message });
     }
     let waits = input.draft || mode == WikiMode::Pending;
     if waits {
-        let verdict = judge_run(root, &read_wiki(root, &meta.wiki, &folder)?, &meta, &read_files(&run)?)?;
+        let verdict = judge_run(root, &wiki, &meta, &read_files(&run)?)?;
         run.write_verdict(&verdict)?;
         if verdict.verdict != Verdict::Commit {
             let refused = reject(&run, WikiRunError::Verdict(Box::new(verdict)));
@@ -305,7 +298,7 @@ fn reject(run: &StagedRun, error: WikiRunError) -> Result<(u16, String), WikiRun
     }
 }
 
-fn read_files(run: &StagedRun) -> Result<Vec<steward_domain::wiki::plan::RunFile>, WikiRunError> {
+fn read_files(run: &StagedRun) -> Result<Vec<RunFile>, WikiRunError> {
     Ok(run.read_staged()?.map_or_else(Vec::new, |(_, files)| files))
 }
 

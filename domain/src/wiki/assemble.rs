@@ -59,6 +59,24 @@ pub struct RunReport {
     pub dropped_ideas: Vec<String>,
 }
 
+impl RunReport {
+    /// What a person did, as one entry of the log and nothing else.
+    #[must_use]
+    pub fn manual(run: &RunId, at: DateTime<Utc>, subject: String, bullets: Vec<String>) -> Self {
+        Self {
+            run: run.clone(),
+            at,
+            log_type: LogType::Manual,
+            subject,
+            bullets,
+            provenance: ProvenanceChange::Nothing,
+            added_sources: 0,
+            ideas: Vec::new(),
+            dropped_ideas: Vec::new(),
+        }
+    }
+}
+
 /// What a run changes in `_manifest.json`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProvenanceChange {

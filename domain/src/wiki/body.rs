@@ -12,6 +12,10 @@ const DISPUTED: &str = "disputed";
 /// How the callout of a contradiction begins. Some editors leave the second character out.
 const CALLOUTS: [&str; 2] = ["⚠️ Contradiction", "⚠ Contradiction"];
 
+/// The extensions of Markdown with which a page is read.
+pub(super) const PAGE_MARKDOWN: Options =
+    Options::ENABLE_WIKILINKS.union(Options::ENABLE_FOOTNOTES).union(Options::ENABLE_TABLES);
+
 /// A link to another page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageLink {
@@ -49,9 +53,8 @@ pub struct BodyFacts {
 
 /// Reads a body.
 pub(super) fn read_body(text: &str) -> BodyFacts {
-    let options = Options::ENABLE_WIKILINKS | Options::ENABLE_FOOTNOTES | Options::ENABLE_TABLES;
-    let mut reader = BodyReader { lines: find_lines(text), ..BodyReader::default() };
-    for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
+    let mut reader = BodyReader { lines: LineStarts::new(text), ..BodyReader::default() };
+    for (event, range) in Parser::new_ext(text, PAGE_MARKDOWN).into_offset_iter() {
         reader.read_event(event, &range);
     }
     reader.find_containers(text);
@@ -60,8 +63,7 @@ pub(super) fn read_body(text: &str) -> BodyFacts {
 
 #[derive(Default)]
 struct BodyReader {
-    /// Where each line begins.
-    lines: Vec<usize>,
+    lines: LineStarts,
     facts: BodyFacts,
     /// Where code and HTML stand.
     opaque: Vec<Range<usize>>,
@@ -94,7 +96,7 @@ impl BodyReader {
                 // Only a page that is embedded as `![[page]]` is a link; any other image is a picture.
                 let is_picture = matches!(tag, Tag::Image { .. }) && !matches!(link_type, LinkType::WikiLink { .. });
                 if let Some(target) = read_target(*link_type, dest_url).filter(|_| !is_picture) {
-                    let line = self.line_at(range.start);
+                    let line = self.lines.find_line(range.start);
                     self.facts.links.push(PageLink { target, line });
                 }
             }
@@ -105,7 +107,7 @@ impl BodyReader {
     fn close_tag(&mut self, tag: TagEnd, range: &Range<usize>) {
         match tag {
             TagEnd::Paragraph if self.is_quoted && is_callout(&self.text) => {
-                self.facts.callouts.push(self.line_at(range.start));
+                self.facts.callouts.push(self.lines.find_line(range.start));
             }
             TagEnd::Paragraph if self.depth == 0 && self.facts.first_sentence.is_none() => {
                 let text = self.text.trim().trim_end_matches(CONTAINER).trim_end();
@@ -117,11 +119,6 @@ impl BodyReader {
             TagEnd::List(_) | TagEnd::Table | TagEnd::FootnoteDefinition => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
-    }
-
-    /// The line of an offset, from 1.
-    fn line_at(&self, offset: usize) -> usize {
-        self.lines.partition_point(|start| *start <= offset).max(1)
     }
 
     /// Markdown does not know these blocks, so their lines are read here.
@@ -154,8 +151,19 @@ fn is_callout(text: &str) -> bool {
     CALLOUTS.iter().any(|callout| text.trim_start().starts_with(callout))
 }
 
-fn find_lines(text: &str) -> Vec<usize> {
-    std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+/// Where each line of a text begins.
+#[derive(Default)]
+pub(super) struct LineStarts(Vec<usize>);
+
+impl LineStarts {
+    pub(super) fn new(text: &str) -> Self {
+        Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+    }
+
+    /// The line of an offset, from 1.
+    pub(super) fn find_line(&self, offset: usize) -> usize {
+        self.0.partition_point(|start| *start <= offset).max(1)
+    }
 }
 
 /// What a link leads to, if that is a file or a page of the wiki.

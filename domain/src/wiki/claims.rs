@@ -7,7 +7,7 @@
 mod blocks;
 
 use super::body::DisputedBlock;
-use super::quote::{Anchor, collapse_blanks, is_quote_label};
+use super::quote::{Anchor, is_quote_label};
 use crate::action::plan::ContentHash;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -70,8 +70,10 @@ impl Claim {
 /// Whether a text has the form of a claim's id on its page, as in `c6107d23f` and `c6107d23f~2`.
 #[must_use]
 pub fn is_claim_id(text: &str) -> bool {
-    let (label, count) = text.split_once('~').unwrap_or((text, "2"));
-    is_quote_label(label) && count.parse::<usize>().is_ok()
+    match text.split_once('~') {
+        Some((label, count)) => is_quote_label(label) && count.parse::<usize>().is_ok(),
+        None => is_quote_label(text),
+    }
 }
 
 /// Reads the claims of the body of a page, which has these disputed blocks.
@@ -153,11 +155,6 @@ pub fn find_dropped_claims(before: &[PageClaims], after: &[PageClaims]) -> Vec<S
         }
     }
     dropped
-}
-
-/// A statement or a part of one, as it is compared.
-pub(super) fn normalize_statement(text: &str) -> String {
-    collapse_blanks(text)
 }
 
 #[cfg(test)]

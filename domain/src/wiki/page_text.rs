@@ -22,7 +22,6 @@ pub struct NewPage {
     /// From 0 to 1.
     pub confidence: f64,
     pub updated_at: DateTime<Utc>,
-    pub tags: Vec<String>,
     /// One sentence for the index.
     pub summary: String,
 }
@@ -64,9 +63,6 @@ impl NewPage {
         set("sources", json!(self.sources));
         set("confidence", json!(self.confidence));
         set("updated_at", format_seconds(self.updated_at).into());
-        if !self.tags.is_empty() {
-            set("tags", json!(self.tags));
-        }
         set("metadata", json!({"steward": {"summary": self.summary}}));
         frontmatter::render_note(&fields, &join_footnotes(&body.text, body.anchors.values()))
     }
@@ -133,7 +129,6 @@ mod tests {
             sources: vec!["lease".into()],
             confidence: 0.5,
             updated_at: "2026-11-22T09:15:04.123Z".parse().unwrap(),
-            tags: vec!["yes".into()],
             summary: "Plot 12: \"its\" lease | and when".into(),
         };
         page.render(body)
@@ -153,7 +148,7 @@ mod tests {
         assert_eq!(read.findings, []);
         let read = read.page.unwrap();
         assert_eq!(find_faults(read.document.fields()), []);
-        assert_eq!((read.title.as_str(), read.tags.as_slice()), ("12:30:45", &["yes".to_owned()][..]));
+        assert_eq!(read.title, "12:30:45");
         assert_eq!(read.document.fields()["updated_at"], "2026-11-22T09:15:04Z");
         assert!(text.contains("updated_at: \"2026-11-22T09:15:04Z\"\n"), "{text}");
         let claims = read_claims(read.document.body(), &[]);
@@ -175,7 +170,7 @@ mod tests {
         assert_eq!((claims.claims.len(), claims.anchors.len()), (3, 2), "{after}");
         let kept = before.lines().filter(|line| !line.contains("updated_at") && !line.starts_with("sources"));
         assert!(kept.clone().all(|line| after.lines().any(|other| other == line)), "{after}");
-        assert!(after.find("## From").unwrap() < after.find("[^c").unwrap() + after.len() / 2);
+        assert!(after.find("\n## From").unwrap() < after.find("\n[^c").unwrap(), "{after}");
         // A page without a line break at its end, and without footnotes.
         let bare = "---\nschema: knowledge.entry/v1\nslug: a-page\nkind: entity\ntitle: A\nupdated_at: \"2026-11-22T09:15:04Z\"\n---\nWords";
         let read = read_page("entities/a-page.md", bare.as_bytes()).page.unwrap();

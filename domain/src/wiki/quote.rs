@@ -4,7 +4,6 @@
 //! words from there. The label of the quote follows from these words and the source's id, so anybody who has the source can
 //! compute it again. The footnote of a page holds the label, the id and the words.
 
-use crate::action::plan::ContentHash;
 use crate::record::plain_text::{escape_markdown, is_unseen, unescape_markdown};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -166,12 +165,6 @@ impl Anchor {
     #[must_use]
     pub fn is_intact(&self) -> bool {
         self.label == compute_label(&self.source, &self.quote)
-    }
-
-    /// The hash of the words as they stand in the source.
-    #[must_use]
-    pub fn hash_slice(slice: &str) -> ContentHash {
-        ContentHash::hash_bytes(slice.as_bytes())
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod blocks;
 
+use super::assemble::apply_files;
 use super::details::{FileRecord, RecordedContent, WikiDetails};
 use super::lint::map_missed_pages;
 use super::merge::{PageMergeError, merge_page};
@@ -189,11 +190,8 @@ impl RollbackPlan {
     /// The pages as they would be after the rollback.
     #[must_use]
     pub fn apply_to(&self, pages: &[WikiPage]) -> Vec<WikiPage> {
-        let is_changed = |page: &&WikiPage| self.files.iter().any(|file| file.path.file() == page.file);
-        let unchanged = pages.iter().filter(|page| !is_changed(page)).cloned();
-        let changed = self.files.iter().filter_map(|file| read_page(file.path.file(), file.after.as_ref()?).page);
-        let mut after: Vec<WikiPage> = unchanged.chain(changed).collect();
-        after.sort_by(|a, b| a.file.cmp(&b.file));
+        let mut after = pages.to_vec();
+        apply_files(&mut after, &self.files);
         after
     }
 }

@@ -7,17 +7,17 @@ use crate::action::writer::{ActionReceipt, VaultWriter};
 use crate::files::root::VaultRoot;
 use crate::wiki::folder::read_bounded;
 use crate::wiki::request::{WikiRunError, WikiRunRequest};
+use crate::wiki::runs::{NamedRecord, list_records};
 use crate::wiki::state::{find_wiki_folder, read_wiki};
 use std::collections::BTreeMap;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::frontmatter::{self, MAX_RECORD_BYTES};
-use steward_domain::record::path::{RecordKind, RecordPath};
-use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run};
+use steward_domain::record::path::RecordPath;
+use steward_domain::wiki::assemble::{RunReport, assemble_run};
 use steward_domain::wiki::details::{RecordedContent, WikiDetails};
-use steward_domain::wiki::log::LogType;
 use steward_domain::wiki::plan::{AcceptedFile, close};
-use steward_domain::wiki::run::{RunId, WikiRunType};
+use steward_domain::wiki::run::WikiRunType;
 use steward_domain::wiki::standard::{Doctype, find_faults};
 use steward_domain::wiki::{ACCEPTED_FILES, MANIFEST_FILE};
 
@@ -33,25 +33,13 @@ pub struct AcceptedFiles {
     sha256: ContentHash,
 }
 
-impl AcceptedFiles {
-    /// The hashes of the files by their names.
-    #[must_use]
-    pub fn hash_files(&self) -> BTreeMap<String, ContentHash> {
-        let hash = |text: &String| ContentHash::hash_bytes(text.as_bytes());
-        self.files.iter().map(|(file, text)| (file.clone(), hash(text))).collect()
-    }
-}
-
 /// Finds what was accepted last for a wiki. A file that is no link of the chain of records counts for nothing.
 ///
 /// # Errors
 /// The records cannot be listed.
 pub fn find_accepted(root: &VaultRoot, wiki: &str) -> Result<Option<AcceptedFiles>, ChainError> {
-    let names = root.list_names(RecordKind::Event)?;
-    let is_of_wiki =
-        |name: &&String| read_record_name(name, ActionKind::WikiManifest).is_some_and(|named| named.wiki == wiki);
-    let mut found: Vec<AcceptedFiles> =
-        names.iter().filter(is_of_wiki).filter_map(|name| read_accepted(root, name, wiki)).collect();
+    let records = list_records(root, &[ActionKind::WikiManifest], Some(wiki))?;
+    let mut found: Vec<AcceptedFiles> = records.into_iter().filter_map(|record| read_accepted(root, record)).collect();
     found.sort_by_key(|accepted| std::cmp::Reverse(accepted.seq));
     for accepted in found {
         if chain::is_linked(root, accepted.seq, &accepted.sha256)? {
@@ -61,8 +49,7 @@ pub fn find_accepted(root: &VaultRoot, wiki: &str) -> Result<Option<AcceptedFile
     Ok(None)
 }
 
-fn read_accepted(root: &VaultRoot, name: &str, wiki: &str) -> Option<AcceptedFiles> {
-    let path = RecordPath::new(RecordKind::Event, name.strip_suffix(".md")?).ok()?;
+fn read_accepted(root: &VaultRoot, NamedRecord { path, wiki, .. }: NamedRecord) -> Option<AcceptedFiles> {
     let (bytes, sha256) = root.read_file(&path).map(|read| (read.bytes, read.hash)).ok()?;
     let record = AuditRecord::parse(&bytes).ok()?;
     let is_own = record.draft.record_path().as_ref() == Ok(&path);
@@ -73,19 +60,6 @@ fn read_accepted(root: &VaultRoot, name: &str, wiki: &str) -> Option<AcceptedFil
         RecordedContent::Hashes | RecordedContent::Page { .. } | RecordedContent::Entry(_) => None,
     });
     Some(AcceptedFiles { files: files.collect(), record: path, seq: record.seq, sha256 })
-}
-
-/// What the name of a wiki's record says.
-pub(crate) struct RecordName<'n> {
-    pub(crate) run: RunId,
-    pub(crate) wiki: &'n str,
-}
-
-/// Reads the name of a record of a wiki: `<kind>-<run>-<wiki>.md`.
-pub(crate) fn read_record_name(name: &str, kind: ActionKind) -> Option<RecordName<'_>> {
-    let rest = name.strip_suffix(".md")?.strip_prefix(kind.as_str())?.strip_prefix('-')?;
-    let (run, wiki) = rest.split_at_checked(RunId::LENGTH)?;
-    Some(RecordName { run: run.parse().ok()?, wiki: wiki.strip_prefix('-')? })
 }
 
 /// The files that can be accepted, as they are now.
@@ -137,17 +111,9 @@ impl VaultWriter {
         check_manifest(&files)?;
         let names: Vec<&str> = files.iter().map(|file| file.file).collect();
         run.reasoning = format!("{} accepted {}.", request.by, names.join(", "));
-        let report = RunReport {
-            run: run.mark.run.clone(),
-            at: request.at,
-            log_type: LogType::Manual,
-            subject: format!("Accepted {}", names.join(", ")),
-            bullets: vec![format!("run: {}", run.mark.run)],
-            provenance: ProvenanceChange::Nothing,
-            added_sources: 0,
-            ideas: Vec::new(),
-            dropped_ideas: Vec::new(),
-        };
+        let subject = format!("Accepted {}", names.join(", "));
+        let bullets = vec![format!("run: {}", run.mark.run)];
+        let report = RunReport::manual(&run.mark.run, request.at, subject, bullets);
         run.accepted = files;
         let wiki = read_wiki(self.root(), request.wiki, &folder)?;
         let assembled = assemble_run(wiki.state, Vec::new(), &report)?;

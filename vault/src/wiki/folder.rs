@@ -16,6 +16,7 @@ use steward_domain::wiki::page::{PageReading, WikiPage, may_be_page, names_a_pag
 use steward_domain::wiki::registry::{
     RegistryReading, SourceProvenance, WikiSource, hash_content, read_provenance, read_registry,
 };
+use steward_domain::wiki::run::RunSource;
 use steward_domain::wiki::standard::Doctype;
 use steward_domain::wiki::{
     GUIDE_FILE, INDEX_FILE, LOG_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES, MAX_PAGES, MAX_SOURCE_BYTES,
@@ -61,6 +62,15 @@ pub struct WikiContents {
     pub log: Option<String>,
     pub guide: Option<String>,
     pub findings: Vec<WikiFinding>,
+}
+
+impl WikiContents {
+    /// Whether a source became pages already, in the form in which it is now.
+    #[must_use]
+    pub fn is_ingested(&self, source: &RunSource) -> bool {
+        let hash = source.content_hash.trim_start_matches("sha256:");
+        self.provenance.sources.get(&source.path).is_some_and(|known| known.content_hash == hash)
+    }
 }
 
 /// The folder of a wiki.
@@ -184,29 +194,16 @@ impl WikiFolder {
             }
         }
         wiki.sources = registry.sources;
-        let (provenance, finding) = self.read_provenance_file();
-        wiki.provenance = provenance;
-        wiki.findings.extend(finding);
-    }
-
-    /// Which sources became pages; none if that cannot be read.
-    #[must_use]
-    pub fn read_provenance(&self) -> SourceProvenance {
-        self.read_provenance_file().0
-    }
-
-    fn read_provenance_file(&self) -> (SourceProvenance, Option<WikiFinding>) {
-        let read = match self.read_text(PROVENANCE_FILE, MAX_GENERATED_BYTES) {
-            Ok(None) => Ok(SourceProvenance::default()),
-            Ok(Some(text)) => read_provenance(&text),
+        match self.read_text(PROVENANCE_FILE, MAX_GENERATED_BYTES) {
+            Ok(None) => {}
+            Ok(Some(text)) => match read_provenance(&text) {
+                Ok(provenance) => wiki.provenance = provenance,
+                Err(finding) => wiki.findings.push(finding),
+            },
             Err(fault) => {
                 let code = FindingCode::SourceInvalid;
-                Err(report(PROVENANCE_FILE, code, &fault.to_string(), "restore the file"))
+                wiki.findings.push(report(PROVENANCE_FILE, code, &fault.to_string(), "restore the file"));
             }
-        };
-        match read {
-            Ok(provenance) => (provenance, None),
-            Err(finding) => (SourceProvenance::default(), Some(finding)),
         }
     }
 

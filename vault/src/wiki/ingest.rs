@@ -5,11 +5,9 @@
 
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
-use crate::wiki::accept::find_accepted;
-use crate::wiki::folder::WikiFolder;
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{RunMeta, StagedPlan, StagedRun, StagedRunError};
-use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current, read_wiki};
+use crate::wiki::state::{ReadWiki, find_wiki_folder, read_current, read_wiki};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
@@ -41,11 +39,10 @@ pub struct CommittedRun {
 ///
 /// # Errors
 /// [`WikiRunError`].
-pub fn stage_by_rules(root: &VaultRoot, run: &StagedRun) -> Result<(), WikiRunError> {
+pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Result<(), WikiRunError> {
     let meta = &run.meta;
     let source = meta.source.as_ref().ok_or_else(|| WikiRunError::refuse("the run names no source"))?;
     let text = read_source(root, &meta.folder, source)?;
-    let wiki = read_wiki(root, &meta.wiki, &meta.folder)?;
     let title = wiki.contents.sources.get(&source.id).map_or(source.id.as_str(), |known| known.title.as_str());
     let counts = WordCounts::count(&wiki.state.pages, &text.text);
     let links = wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
@@ -170,8 +167,8 @@ impl VaultWriter {
         if seen.is_some_and(|seen| *seen != plan.hash()) {
             return Err(WikiRunError::refuse("something else is staged than was shown: look at it again"));
         }
-        check_staging(self.root(), meta, &files)?;
-        let wiki = read_wiki(self.root(), &meta.wiki, &meta.folder)?;
+        let wiki = read_wiki(self.root(), &meta.wiki, &find_wiki_folder(self.root(), &meta.wiki)?)?;
+        check_staging(meta, &wiki, &files)?;
         for (file, staged) in files.iter().zip(&plan.files) {
             let current = read_current(self.root(), &file.path).map_err(WikiRunError::Refused)?;
             if current.as_deref().map(ContentHash::hash_bytes) != staged.before {
@@ -195,11 +192,11 @@ impl VaultWriter {
 const TRIES: usize = 3;
 
 /// A staged run is a file that somebody could have written: it changes pages of an accepted wiki of this name, and no other.
-fn check_staging(root: &VaultRoot, meta: &RunMeta, files: &[RunFile]) -> Result<(), WikiRunError> {
-    if find_wiki_folder(root, &meta.wiki)? != meta.folder {
+fn check_staging(meta: &RunMeta, wiki: &ReadWiki, files: &[RunFile]) -> Result<(), WikiRunError> {
+    if wiki.state.folder != meta.folder {
         return Err(WikiRunError::refuse(format!("{} is not the folder of the wiki {}", meta.folder, meta.wiki)));
     }
-    if find_accepted(root, &meta.wiki).map_err(ReadWikiError::from)?.is_none() {
+    if wiki.accepted.is_none() {
         return Err(WikiRunError::refuse(format!("nobody has accepted the wiki `{}`", meta.wiki)));
     }
     match files.iter().find(|file| file.path.kind() != WikiFileKind::Page) {
@@ -295,14 +292,4 @@ impl From<StagedRunError> for WikiRunError {
             }
         }
     }
-}
-
-/// Whether a source became pages already, in the form in which it is now.
-///
-/// # Errors
-/// The wiki cannot be opened.
-pub fn is_ingested(root: &VaultRoot, folder: &str, source: &RunSource) -> std::io::Result<bool> {
-    let provenance = WikiFolder::open(&root.path().join(folder))?.read_provenance();
-    let hash = source.content_hash.trim_start_matches("sha256:");
-    Ok(provenance.sources.get(&source.path).is_some_and(|known| known.content_hash == hash))
 }

@@ -15,7 +15,6 @@ use steward_domain::record::path::RecordPath;
 use steward_domain::wiki::IDEAS_FILE;
 use steward_domain::wiki::assemble::{AssembleError, ProvenanceChange, RunReport, assemble_run};
 use steward_domain::wiki::details::{RecordedContent, WikiDetails, WikiDetailsError};
-use steward_domain::wiki::log::LogType;
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::plan::{WikiPlanError, WikiRun, close};
 use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, RollbackPlan, invert};
@@ -187,19 +186,13 @@ fn describe_report(
         RecordedContent::Hashes | RecordedContent::Page { .. } | RecordedContent::Accepted(_) => None,
     });
     RunReport {
-        run: mark.run.clone(),
-        at: request.at,
-        log_type: LogType::Manual,
-        subject: format!("Took back {reverted}"),
-        bullets,
         provenance: match mark.source.clone() {
             None => ProvenanceChange::Nothing,
             // What was taken back stands again.
             Some(source) if rollback.reverted == WikiRunType::Rollback => ProvenanceChange::Add(source),
             Some(source) => ProvenanceChange::Remove(source),
         },
-        added_sources: 0,
-        ideas: Vec::new(),
         dropped_ideas: ideas.flatten().filter(|line| line.starts_with("- ")).collect(),
+        ..RunReport::manual(&mark.run, request.at, format!("Took back {reverted}"), bullets)
     }
 }

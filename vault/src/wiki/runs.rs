@@ -3,7 +3,6 @@
 //! The name of a record says its run and its wiki, so no index is needed.
 
 use crate::files::root::{VaultRoot, VaultRootError};
-use crate::wiki::accept::read_record_name;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -38,14 +37,41 @@ pub struct RunDetails {
     pub missing_files: Vec<String>,
 }
 
+/// A record of a wiki, as its name says.
+pub(crate) struct NamedRecord {
+    pub(crate) path: RecordPath,
+    pub(crate) run: RunId,
+    pub(crate) wiki: String,
+}
+
+/// Lists the records of these kinds; of one wiki, or of all. No file is opened.
+pub(crate) fn list_records(
+    root: &VaultRoot,
+    kinds: &[ActionKind],
+    wiki: Option<&str>,
+) -> Result<Vec<NamedRecord>, VaultRootError> {
+    let names = root.list_names(RecordKind::Event)?;
+    let read = |name: &String| kinds.iter().find_map(|kind| read_record_name(name, *kind));
+    Ok(names.iter().filter_map(read).filter(|record| wiki.is_none_or(|wiki| record.wiki == wiki)).collect())
+}
+
+/// Reads the name of a record of a wiki: `<kind>-<run>-<wiki>.md`.
+fn read_record_name(name: &str, kind: ActionKind) -> Option<NamedRecord> {
+    let stem = name.strip_suffix(".md")?;
+    let (run, wiki) = stem.strip_prefix(kind.as_str())?.strip_prefix('-')?.split_at_checked(RunId::LENGTH)?;
+    let (run, wiki) = (run.parse().ok()?, wiki.strip_prefix('-')?.to_owned());
+    Some(NamedRecord { path: RecordPath::new(RecordKind::Event, stem).ok()?, run, wiki })
+}
+
 /// Lists the committed runs, oldest first; of one wiki, or of all. A record that cannot be read is left out: `steward audit
 /// verify` names it.
 ///
 /// # Errors
 /// The folder of the records cannot be listed.
 pub fn list_runs(root: &VaultRoot, wiki: Option<&str>) -> Result<Vec<RunSummary>, VaultRootError> {
-    let read = |path: &RecordPath| Some(read_run(root, path)?.summary);
-    let mut runs: Vec<RunSummary> = list_records(root, wiki)?.iter().filter_map(read).collect();
+    let records = list_records(root, &[ActionKind::Wiki], wiki)?;
+    let mut runs: Vec<RunSummary> =
+        records.iter().filter_map(|record| Some(read_record(root, &record.path)?.summary)).collect();
     runs.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| a.run.cmp(&b.run)));
     // A rollback that was taken back itself takes nothing back.
     let mut reverted: BTreeMap<RunId, RunId> = BTreeMap::new();
@@ -60,40 +86,35 @@ pub fn list_runs(root: &VaultRoot, wiki: Option<&str>) -> Result<Vec<RunSummary>
     Ok(runs)
 }
 
-/// The paths of the records of runs; of one wiki, or of all.
-///
-/// # Errors
-/// The folder of the records cannot be listed.
-pub fn list_records(root: &VaultRoot, wiki: Option<&str>) -> Result<Vec<RecordPath>, VaultRootError> {
-    let names = root.list_names(RecordKind::Event)?;
-    let is_wanted = |name: &&String| {
-        let named = read_record_name(name, ActionKind::Wiki);
-        named.is_some_and(|named| wiki.is_none_or(|wiki| named.wiki == wiki))
-    };
-    let stems = names.iter().filter(is_wanted).filter_map(|name| name.strip_suffix(".md"));
-    Ok(stems.filter_map(|stem| RecordPath::new(RecordKind::Event, stem).ok()).collect())
-}
-
 /// Finds the record of a run by its whole name or by the 8 characters at its end.
 ///
 /// # Errors
 /// The folder of the records cannot be listed.
 pub fn find_run_records(root: &VaultRoot, run: &str) -> Result<Vec<RecordPath>, VaultRootError> {
-    let is_named = |path: &RecordPath| {
-        let name = format!("{}.md", path.slug());
-        let named = read_record_name(&name, ActionKind::Wiki);
-        named.is_some_and(|named| named.run.as_str() == run || named.run.short() == run)
-    };
-    Ok(list_records(root, None)?.into_iter().filter(is_named).collect())
+    let records = list_records(root, &[ActionKind::Wiki], None)?;
+    let named = records.into_iter().filter(|record| record.run.as_str() == run || record.run.short() == run);
+    Ok(named.map(|record| record.path).collect())
 }
 
 /// Reads a run from its record; `None` if the record cannot be read.
 #[must_use]
 pub fn read_run(root: &VaultRoot, path: &RecordPath) -> Option<RunDetails> {
+    let ReadRecord { summary, missing_files, text } = read_record(root, path)?;
+    let WikiDetails { files, claims } = WikiDetails::parse(&text).ok()?;
+    Some(RunDetails { summary, files, claims, missing_files })
+}
+
+/// A record of a run, whose details are still text.
+struct ReadRecord {
+    summary: RunSummary,
+    missing_files: Vec<String>,
+    text: String,
+}
+
+fn read_record(root: &VaultRoot, path: &RecordPath) -> Option<ReadRecord> {
     let bytes = root.read_file(path).ok()?.bytes;
     let AuditRecord { draft, missing_files, .. } = AuditRecord::parse(&bytes).ok()?;
     let is_own = draft.record_path().as_ref() == Ok(path);
-    let details = WikiDetails::parse(&String::from_utf8_lossy(&bytes)).ok()?;
     let mark = draft.wiki.filter(|_| is_own)?;
     let summary = RunSummary {
         run: mark.run,
@@ -106,5 +127,5 @@ pub fn read_run(root: &VaultRoot, path: &RecordPath) -> Option<RunDetails> {
         reverts: mark.reverts,
         record: path.clone(),
     };
-    Some(RunDetails { summary, files: details.files, claims: details.claims, missing_files })
+    Some(ReadRecord { summary, missing_files, text: String::from_utf8_lossy(&bytes).into_owned() })
 }

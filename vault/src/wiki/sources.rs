@@ -10,8 +10,7 @@ use steward_domain::action::audit::ActionKind;
 use steward_domain::record::plain_text::escape_one_line;
 use steward_domain::time::format_seconds;
 use steward_domain::wiki::SOURCES_FILE;
-use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run};
-use steward_domain::wiki::log::LogType;
+use steward_domain::wiki::assemble::{RunReport, assemble_run};
 use steward_domain::wiki::names::name_unnamed_source;
 use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
@@ -74,20 +73,12 @@ impl VaultWriter {
             return Err(WikiRunError::refuse(format!("{}: {}", finding.code, finding.problem)));
         }
         files.push(RunFile { path: registry, before, after: Some(after.into_bytes()) });
-        let report = RunReport {
-            run: run.mark.run.clone(),
-            at: request.at,
-            log_type: LogType::Manual,
-            subject: format!("Added {}", new.title),
-            bullets: vec![
-                format!("run: {}", run.mark.run),
-                format!("source: {}, {}", escape_one_line(&new.id), escape_one_line(path)),
-            ],
-            provenance: ProvenanceChange::Nothing,
-            added_sources: 1,
-            ideas: Vec::new(),
-            dropped_ideas: Vec::new(),
-        };
+        let bullets = vec![
+            format!("run: {}", run.mark.run),
+            format!("source: {}, {}", escape_one_line(&new.id), escape_one_line(path)),
+        ];
+        let report = RunReport::manual(&run.mark.run, request.at, format!("Added {}", new.title), bullets);
+        let report = RunReport { added_sources: 1, ..report };
         let assembled = assemble_run(wiki.state, files, &report)?;
         let receipt = self.commit_run(&close(run, assembled.files)?)?;
         let source = source.unwrap_or(RunSource { id: new.id, path: new.path, content_hash: new.content_hash });

@@ -8,12 +8,12 @@ use crate::wiki::accept::{self, AcceptedFiles};
 use crate::wiki::chain::resolve_chain;
 use crate::wiki::create::list_wikis;
 use crate::wiki::folder::{WikiContents, WikiFolder};
+use crate::wiki::runs::{NamedRecord, list_records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::frontmatter;
-use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::wiki::assemble::{GeneratedTexts, WikiState};
 use steward_domain::wiki::details::{FileRecord, WikiDetails};
 use steward_domain::wiki::finding::Severity;
@@ -21,7 +21,6 @@ use steward_domain::wiki::manifest::{EffectiveManifest, ManifestLayer, merge_man
 use steward_domain::wiki::page::may_be_page;
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::rollback::UnreadablePage;
-use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::{
     IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES, OVERVIEW_FILE, PROVENANCE_FILE,
 };
@@ -150,18 +149,10 @@ const RECENT_RECORDS: usize = 8;
 /// The hashes of what the last runs left in the index and the overview.
 fn list_rendered(root: &VaultRoot, wiki: &str) -> Result<BTreeSet<ContentHash>, ReadWikiError> {
     let kinds = [ActionKind::WikiSource, ActionKind::WikiManifest, ActionKind::Wiki];
-    let names = root.list_names(RecordKind::Event)?;
-    let mut newest: Vec<(RunId, RecordPath)> = names
-        .iter()
-        .filter_map(|name| {
-            let named = kinds.iter().find_map(|kind| accept::read_record_name(name, *kind))?;
-            let path = RecordPath::new(RecordKind::Event, name.strip_suffix(".md")?).ok()?;
-            (named.wiki == wiki).then_some((named.run, path))
-        })
-        .collect();
-    newest.sort_by(|(a, _), (b, _)| b.as_str().cmp(a.as_str()));
+    let mut newest = list_records(root, &kinds, Some(wiki))?;
+    newest.sort_by(|a, b| b.run.cmp(&a.run));
     let mut hashes = BTreeSet::new();
-    for (_, path) in newest.into_iter().take(RECENT_RECORDS) {
+    for NamedRecord { path, .. } in newest.into_iter().take(RECENT_RECORDS) {
         let Ok(record) = root.read_file(&path) else { continue };
         let Ok(details) = WikiDetails::parse(&String::from_utf8_lossy(&record.bytes)) else { continue };
         let is_rendered = |file: &FileRecord| [INDEX_FILE, OVERVIEW_FILE].contains(&file.file.as_str());

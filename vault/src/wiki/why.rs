@@ -5,10 +5,10 @@
 use crate::files::root::VaultRoot;
 use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::quotes::{CheckedAnchor, SourceTexts};
-use crate::wiki::runs::{RunDetails, list_records, list_runs, read_run};
+use crate::wiki::runs::{list_runs, read_run};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use steward_domain::wiki::claims::{self, Claim, read_claims};
 use steward_domain::wiki::details::ClaimChange;
 use steward_domain::wiki::finding::FindingCode;
@@ -192,24 +192,12 @@ fn keep_matching<'c>(mut found: Vec<FoundClaim<'c>>, what: &str) -> Vec<FoundCla
 
 /// What runs did to claims: the name of each, the hash of its statement, and the event.
 fn read_history(root: &VaultRoot, wiki: &str) -> Vec<(String, String, ClaimEvent)> {
-    let reverted: BTreeMap<RunId, RunId> = list_runs(root, Some(wiki))
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|run| Some((run.run, run.reverted_by?)))
-        .collect();
-    let records = list_records(root, Some(wiki)).unwrap_or_default();
-    let mut runs: Vec<RunDetails> = records.iter().filter_map(|record| read_run(root, record)).collect();
-    runs.sort_by_key(|run| run.summary.at);
-    let events = runs.into_iter().flat_map(|RunDetails { summary, claims, .. }| {
-        let reverted_by = reverted.get(&summary.run).cloned();
+    let runs = list_runs(root, Some(wiki)).unwrap_or_default();
+    let events = runs.into_iter().flat_map(|run| {
+        let claims = read_run(root, &run.record).map(|details| details.claims).unwrap_or_default();
         claims.into_iter().map(move |claim| {
-            let event = ClaimEvent {
-                at: summary.at,
-                run: summary.run.clone(),
-                change: claim.change,
-                reverted_by: reverted_by.clone(),
-                is_reworded: false,
-            };
+            let (change, reverted_by) = (claim.change, run.reverted_by.clone());
+            let event = ClaimEvent { at: run.at, run: run.run.clone(), change, reverted_by, is_reworded: false };
             (claim.claim, claim.statement_sha256.as_str().to_owned(), event)
         })
     });

@@ -16,11 +16,12 @@ use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::wiki::accept::{find_accepted, read_acceptable};
 use steward_vault::wiki::create::create_wiki;
 use steward_vault::wiki::folder::WikiFolder;
-use steward_vault::wiki::ingest::{CommittedRun, is_ingested, stage_by_rules};
+use steward_vault::wiki::ingest::CommittedRun;
 use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
 use steward_vault::wiki::revert::RevertRequest;
 use steward_vault::wiki::sources::AddedSource;
 use steward_vault::wiki::staged::{RunMeta, StagedRun, StagedRuns};
+use steward_vault::wiki::state::read_wiki;
 
 const FOLDER: &str = "wiki/allotment";
 const LEASE: &str = "# The lease\n\nThe lease of Plot 12 ends on 31 March 2027. Plot 12 lies by the river. Who pays for Plot 12?\n\n\
@@ -71,8 +72,17 @@ fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
         writer: "rules".into(),
     };
     let run = StagedRuns::new(writer.root()).begin(&meta).unwrap();
-    stage_by_rules(writer.root(), &run).unwrap();
+    restage(writer, &run).unwrap();
     run
+}
+
+fn restage(writer: &VaultWriter, run: &StagedRun) -> Result<(), WikiRunError> {
+    let wiki = read_wiki(writer.root(), "allotment", FOLDER)?;
+    steward_vault::wiki::ingest::stage_by_rules(writer.root(), &wiki, run)
+}
+
+fn is_ingested(desk: &Desk, source: &RunSource) -> bool {
+    WikiFolder::open(&desk.file(FOLDER)).unwrap().read().is_ingested(source)
 }
 
 fn ingest(writer: &VaultWriter, minutes: i64, source: &RunSource) -> CommittedRun {
@@ -113,14 +123,14 @@ fn what_was_accepted_is_in_force_until_it_is_accepted_again() {
     writer.accept_wiki(&request(1), &seen).unwrap();
     assert!(writer.accept_wiki(&request(1), &seen).unwrap().repeated);
     let accepted = find_accepted(&desk.root(), "allotment").unwrap().unwrap();
-    assert_eq!(accepted.hash_files(), seen);
+    assert_eq!(accepted.files["KNOWLEDGE.md"], desk.read(&format!("{FOLDER}/KNOWLEDGE.md")));
     assert_eq!(accepted.files["AGENTS.md"], desk.read(&format!("{FOLDER}/AGENTS.md")));
     let manifest = desk.read(&format!("{FOLDER}/KNOWLEDGE.md"));
     desk.write(&format!("{FOLDER}/KNOWLEDGE.md"), manifest.replace("depth: medium", "depth: deep").as_bytes());
     assert!(matches!(writer.accept_wiki(&request(2), &seen), Err(WikiRunError::Refused(_))), "another one was seen");
     writer.accept_wiki(&request(3), &hashes()).unwrap();
     let accepted = find_accepted(&desk.root(), "allotment").unwrap().unwrap();
-    assert_eq!(accepted.hash_files(), hashes());
+    assert_eq!(accepted.files["KNOWLEDGE.md"], desk.read(&format!("{FOLDER}/KNOWLEDGE.md")));
     // A file that looks like a newer record is no link of the chain.
     let forged = desk.read(accepted.record.as_str()).replace("depth: deep", "depth: none");
     let name = accepted.record.as_str().replace("T0918", "T0919");
@@ -169,11 +179,11 @@ fn an_ingest_makes_pages_with_quotes_and_its_rollback_leaves_the_log_alone() {
     let (desk, writer) = wiki();
     let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
     let before = read_files(&desk);
-    assert!(!is_ingested(&desk.root(), FOLDER, &source).unwrap());
+    assert!(!is_ingested(&desk, &source));
     let run = ingest(&writer, 2, &source);
     assert_eq!(run.pages.len(), 4, "{:?}", run.pages);
     assert!(run.displaced.is_empty(), "{:?}", run.displaced);
-    assert!(is_ingested(&desk.root(), FOLDER, &source).unwrap());
+    assert!(is_ingested(&desk, &source));
     for file in &run.pages {
         let text = desk.read(&format!("{FOLDER}/{file}"));
         let page = read_page(file, text.as_bytes()).page.unwrap();
@@ -218,7 +228,7 @@ fn the_first_of_two_ingests_is_taken_back_below_the_second_and_beside_a_person()
     assert!(left.contains("\nMine.\n") && left.contains("## From Letter of the council\n"), "{left}");
     assert!(!desk.file(&format!("{FOLDER}/summaries/summary-lease.md")).exists());
     assert!(!desk.file(&format!("{FOLDER}/concepts/stopcock.md")).exists(), "{stopcock}");
-    assert!(!is_ingested(&desk.root(), FOLDER, &lease.source).unwrap());
+    assert!(!is_ingested(&desk, &lease.source));
     settle(&writer);
     desk.is_tidy();
 }
@@ -235,14 +245,14 @@ fn a_page_that_changed_is_staged_again_and_a_stop_holds_everything_but_a_rollbac
     let stale = writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap_err();
     assert!(matches!(stale, WikiRunError::Stale), "{stale}");
     assert_eq!(desk.read(&page), mine);
-    stage_by_rules(writer.root(), &run).unwrap();
+    restage(&writer, &run).unwrap();
     desk.write(".steward/STOP", b"{}");
     let stopped = writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap_err();
     assert!(matches!(stopped, WikiRunError::Apply(ApplyError::Stopped)), "{stopped}");
     assert!(matches!(add(&writer, 6, "more.md", "More words."), Err(WikiRunError::Apply(ApplyError::Stopped))));
     revert(&writer, &first, 7);
     std::fs::remove_file(desk.file(".steward/STOP")).unwrap();
-    stage_by_rules(writer.root(), &run).unwrap();
+    restage(&writer, &run).unwrap();
     writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap();
     assert!(writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap().receipt.repeated);
     assert!(desk.read(&page).contains("\nMine.\n"));
@@ -258,7 +268,7 @@ fn a_source_whose_bytes_changed_is_not_ingested() {
     desk.write(&format!("{FOLDER}/sources/lease.md"), LEASE.replace("2027", "2037").as_bytes());
     let refused = writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap_err();
     assert!(refused.to_string().contains("source_mutated"), "{refused}");
-    assert!(stage_by_rules(writer.root(), &run).is_err());
+    assert!(restage(&writer, &run).is_err());
 }
 
 #[test]
@@ -304,9 +314,9 @@ fn a_run_goes_back_once_and_can_be_repeated() {
     assert_eq!(read_files(&desk), standing);
     // A rollback can be taken back, too: the pages stand again, and the source counts as ingested.
     let rollback = writer.revert_run(&request(&second.receipt.record, 6)).unwrap();
-    assert!(!is_ingested(&desk.root(), FOLDER, &source).unwrap());
+    assert!(!is_ingested(&desk, &source));
     writer.revert_run(&request(&rollback.receipt.record, 7)).unwrap();
-    assert!(is_ingested(&desk.root(), FOLDER, &source).unwrap());
+    assert!(is_ingested(&desk, &source));
     assert!(desk.file(&format!("{FOLDER}/concepts/plot-12.md")).exists());
 }
 

@@ -1,6 +1,6 @@
 //! The commands `steward wiki …`.
 //!
-//! `validate`, `resolve` and `lint` work on any folder, without a vault or a server, and change nothing.
+//! `validate`, `resolve`, `search`, `why` and `lint` work on any folder, without a vault or a server, and change nothing.
 
 mod accept;
 mod ingest;
@@ -13,7 +13,7 @@ mod status;
 mod validate;
 mod why;
 
-use crate::cli::output::{CommandExit, CommandOutput};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::cli::wiki::WikiCommand;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
@@ -21,6 +21,7 @@ use chrono::Utc;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
+use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
 use steward_domain::wiki::plan::AcceptedFile;
 use steward_domain::wiki::standard::is_slug;
 use steward_domain::wiki::template::render_wiki;
@@ -50,20 +51,37 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
             search::run(&find_wiki(vault, &wiki)?, &words.join(" "), &filter, out)
         }
         WikiCommand::Why { wiki, what } => why::run(vault, &wiki, &what.join(" "), out),
-        WikiCommand::Status { wiki } => status::run(&open_vault(vault)?, wiki.as_deref(), out),
+        WikiCommand::Status { wiki } => status::run(&open_vault(vault)?.root, wiki.as_deref(), out),
     }
 }
 
-fn open_vault(vault: Option<&Path>) -> anyhow::Result<VaultRoot> {
-    let config = StewardConfig::load(vault)?;
-    super::refuse_root_for_others(&config)?;
-    Ok(VaultRoot::open(config.vault_folder()?)?)
+/// A vault, and the configuration for it.
+struct OpenedWikis {
+    config: StewardConfig,
+    root: VaultRoot,
 }
 
-async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
+fn open_vault(vault: Option<&Path>) -> anyhow::Result<OpenedWikis> {
     let config = StewardConfig::load(vault)?;
     super::refuse_root_for_others(&config)?;
     let root = VaultRoot::open(config.vault_folder()?)?;
+    Ok(OpenedWikis { config, root })
+}
+
+/// The lines that a text loses and gains.
+fn show_changed_lines(before: &str, after: &str) -> String {
+    list_diff_lines(before, after)
+        .into_iter()
+        .filter_map(|line| match line {
+            DiffLine::Both(_) => None,
+            DiffLine::Before(line) => Some(format!("  - {}\n", escape_text(line.trim_end()))),
+            DiffLine::After(line) => Some(format!("  + {}\n", escape_text(line.trim_end()))),
+        })
+        .collect()
+}
+
+async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let OpenedWikis { config, root } = open_vault(vault)?;
     let template = render_wiki(name, Utc::now())?;
     let manifest = root.path().join(WIKIS_FOLDER).join(name).join(MANIFEST_FILE);
     if let Some(accepted) = find_accepted(&root, name)?.filter(|_| manifest.symlink_metadata().is_err()) {

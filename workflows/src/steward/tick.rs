@@ -13,9 +13,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::tick::{MatterObservation, TaskCheck, TaskCheckOutcome, TaskCheckReport, TickReport};
+use temporalio_common::ActivityCloseTimeouts;
 use temporalio_common::error::ApplicationFailure;
 use temporalio_macros::{workflow, workflow_methods};
-use temporalio_workflow::{LocalActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all};
+use temporalio_workflow::{
+    ActivityOptions, LocalActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all,
+};
 
 /// Most clerk questions of one tick at once: 8.
 const LANES: usize = 8;
@@ -23,6 +26,10 @@ const LANES: usize = 8;
 const MAX_ROUNDS: u32 = 3;
 /// No evaluation starts later than this into a run of 300 s: 200 s. The slowest takes under 90 s.
 const START_NO_LATER: Duration = Duration::from_secs(200);
+/// Longest time of all tries of a long activity together: 1 h.
+const ALL_TRIES: Duration = Duration::from_secs(3_600);
+/// A process without a heartbeat for this long counts as dead: 10 s.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One tick of one matter's steward. Argument: the matter's path; result: [`TickReport`].
 #[workflow]
@@ -90,6 +97,17 @@ pub(crate) fn local_activity_options(summary: &str) -> LocalActivityOptions {
         .start_to_close_timeout(Duration::from_secs(30))
         .schedule_to_close_timeout(Duration::from_secs(120))
         .retry_policy(retry)
+        .summary(summary.to_owned())
+        .build()
+}
+
+/// The options of an activity that may take minutes: with heartbeats, and tried five times within an hour. `call` is the longest
+/// time of one try. A repeat finds what an earlier one did.
+pub(crate) fn long_activity_options(summary: &str, call: Duration) -> ActivityOptions {
+    let limits = ActivityCloseTimeouts::ScheduleAndStartToClose { start_to_close: call, schedule_to_close: ALL_TRIES };
+    ActivityOptions::with_close_timeouts(limits)
+        .heartbeat_timeout(HEARTBEAT_TIMEOUT)
+        .retry_policy(RetryPolicy::builder().maximum_attempts(5).build())
         .summary(summary.to_owned())
         .build()
 }

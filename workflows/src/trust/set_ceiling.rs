@@ -5,23 +5,18 @@
 
 use crate::activities::VaultActivities;
 use crate::argument::WorkflowArgument;
-use crate::steward::tick::permanent_failure;
+use crate::steward::tick::{long_activity_options, permanent_failure};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use steward_domain::action::plan::ActionId;
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::plain_text;
-use temporalio_common::ActivityCloseTimeouts;
 use temporalio_macros::{workflow, workflow_methods};
-use temporalio_workflow::{ActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult};
+use temporalio_workflow::{ActivityOptions, WorkflowContext, WorkflowResult};
 
 /// Longest time of one call: 10 min. It verifies the whole audit chain and reads every case.
 const CALL_TIMEOUT: Duration = Duration::from_secs(600);
-/// Longest time of all tries together: 1 h.
-const ALL_TRIES: Duration = Duration::from_secs(3_600);
-/// A process without a heartbeat for this long counts as dead: 10 s.
-const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A person's wish to set the ceiling of a sender; the argument of `SetCeilingWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,11 +81,5 @@ impl SetCeilingWorkflow {
 ///
 /// It is no local activity, because the cases of a large vault outlive the 30 s of those.
 fn set_ceiling_options() -> ActivityOptions {
-    let limits =
-        ActivityCloseTimeouts::ScheduleAndStartToClose { start_to_close: CALL_TIMEOUT, schedule_to_close: ALL_TRIES };
-    ActivityOptions::with_close_timeouts(limits)
-        .heartbeat_timeout(HEARTBEAT_TIMEOUT)
-        .retry_policy(RetryPolicy::builder().maximum_attempts(5).build())
-        .summary("set ceiling".to_owned())
-        .build()
+    long_activity_options("set ceiling", CALL_TIMEOUT)
 }

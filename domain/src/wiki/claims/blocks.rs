@@ -3,8 +3,9 @@
 //! The text of a statement is that of the Markdown file, without the marks of quotes and lists at the beginnings of its
 //! lines. So a change of a link or of emphasis is a change of the statement.
 
-use super::normalize_statement;
-use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, TagEnd};
+use crate::wiki::body::{LineStarts, PAGE_MARKDOWN};
+use crate::wiki::quote::collapse_blanks;
+use pulldown_cmark::{CowStr, Event, Parser, Tag, TagEnd};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -61,7 +62,7 @@ impl PageBlock {
     #[must_use]
     pub fn text(&self) -> String {
         let parts: Vec<&str> = self.statements.iter().map(|statement| statement.text.as_str()).collect();
-        normalize_statement(&parts.join(" "))
+        collapse_blanks(&parts.join(" "))
     }
 
     /// Whether a block of this kind that a run adds must end in a mark: not a heading, a callout or a line of links.
@@ -94,10 +95,8 @@ impl PageBlock {
 }
 
 pub(super) fn read_blocks(body: &str) -> BodyBlocks {
-    let options = Options::ENABLE_WIKILINKS | Options::ENABLE_FOOTNOTES | Options::ENABLE_TABLES;
-    let lines = std::iter::once(0).chain(body.match_indices('\n').map(|(at, _)| at + 1)).collect();
-    let mut reader = BlockReader { body, lines, ..BlockReader::default() };
-    for (event, range) in Parser::new_ext(body, options).into_offset_iter() {
+    let mut reader = BlockReader { body, lines: LineStarts::new(body), ..BlockReader::default() };
+    for (event, range) in Parser::new_ext(body, PAGE_MARKDOWN).into_offset_iter() {
         reader.read_event(event, range);
     }
     reader.read
@@ -106,8 +105,7 @@ pub(super) fn read_blocks(body: &str) -> BodyBlocks {
 #[derive(Default)]
 struct BlockReader<'b> {
     body: &'b str,
-    /// Where each line begins.
-    lines: Vec<usize>,
+    lines: LineStarts,
     read: BodyBlocks,
     open: Option<OpenBlock>,
     /// How many quotes are open.
@@ -204,7 +202,7 @@ impl BlockReader<'_> {
 
     fn begin(&mut self, kind: BlockKind, range: &Range<usize>) {
         self.finish();
-        let line = self.line_at(range.start);
+        let line = self.lines.find_line(range.start);
         self.open = Some(OpenBlock { kind, line, statements: Vec::new(), text: StatementText::default() });
         self.cell = 0;
     }
@@ -216,7 +214,7 @@ impl BlockReader<'_> {
 
     fn begin_cell(&mut self, range: &Range<usize>) {
         if self.is_heading_row {
-            self.headings.push(normalize_statement(self.body.get(range.clone()).unwrap_or_default()));
+            self.headings.push(collapse_blanks(self.body.get(range.clone()).unwrap_or_default()));
             return;
         }
         let heading = self.headings.get(self.cell).filter(|heading| !heading.is_empty());
@@ -240,7 +238,7 @@ impl BlockReader<'_> {
         if self.footnote.is_some() {
             return;
         }
-        let line = self.line_at(range.start);
+        let line = self.lines.find_line(range.start);
         let Some(open) = &mut self.open else { return };
         let text = &mut open.text;
         text.next.get_or_insert(range.start);
@@ -261,12 +259,12 @@ impl BlockReader<'_> {
         if self.footnote.is_some() {
             return;
         }
-        let line = self.line_at(range.start);
+        let line = self.lines.find_line(range.start);
         let Some(open) = &mut self.open else { return };
         let mut text = std::mem::take(&mut open.text);
         text.take_to(self.body, range.start);
         text.drop_container_line();
-        let words = normalize_statement(&text.text);
+        let words = collapse_blanks(&text.text);
         let is_empty = !words.chars().any(char::is_alphanumeric);
         match open.statements.last_mut().filter(|last| is_empty && !last.labels.is_empty()) {
             // Several marks in a row belong to one statement.
@@ -285,7 +283,7 @@ impl BlockReader<'_> {
         let Some(mut open) = self.open.take() else { return };
         open.text.take_rest(self.body);
         open.text.drop_container_line();
-        let words = normalize_statement(&open.text.text);
+        let words = collapse_blanks(&open.text.text);
         if !words.is_empty() {
             let line = open.text.line.unwrap_or(open.line);
             open.statements.push(Statement { text: words, labels: Vec::new(), line });
@@ -299,13 +297,8 @@ impl BlockReader<'_> {
     fn add_footnote(&mut self, label: &str, range: &Range<usize>) {
         let whole = self.body.get(range.clone()).unwrap_or_default();
         let text = whole.split_once("]:").map_or("", |(_, text)| text).trim().to_owned();
-        let line = self.line_at(range.start);
+        let line = self.lines.find_line(range.start);
         self.read.footnotes.entry(label.to_owned()).or_insert(FootnoteText { text, line });
-    }
-
-    /// The line of an offset, from 1.
-    fn line_at(&self, offset: usize) -> usize {
-        self.lines.partition_point(|start| *start <= offset).max(1)
     }
 }
 

@@ -257,7 +257,6 @@ impl<'a> Compiler<'a> {
             sources: vec![self.input.source_id.to_owned()],
             confidence: CONFIDENCE,
             updated_at: self.input.at,
-            tags: Vec::new(),
             summary: shorten(first, MAX_SUMMARY),
         };
         CompiledPage {

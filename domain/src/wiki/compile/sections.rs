@@ -3,6 +3,7 @@
 //! Code, tables and HTML hold no sentences. A sentence ends at a full stop, a question mark or an exclamation mark; a few
 //! abbreviations and ordinals do not end one.
 
+use crate::wiki::body::PAGE_MARKDOWN;
 use crate::wiki::source_text::{SourceFormat, SourceText};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
@@ -83,10 +84,7 @@ fn split_plain(text: &str) -> Section {
 }
 
 fn split_markdown(text: &str) -> Vec<Section> {
-    let options = Options::ENABLE_WIKILINKS
-        | Options::ENABLE_FOOTNOTES
-        | Options::ENABLE_TABLES
-        | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
+    let options = PAGE_MARKDOWN.union(Options::ENABLE_YAML_STYLE_METADATA_BLOCKS);
     let mut sections = vec![Section::default()];
     let (mut seen, mut skipped, mut is_heading) = (SeenText::default(), 0usize, false);
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {

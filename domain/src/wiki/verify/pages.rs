@@ -5,6 +5,7 @@
 
 use super::{JudgedPage, MAX_ADDED_BYTES, RunFault, RunFinding, VerifyInput, report};
 use crate::action::plan::ContentHash;
+use crate::wiki::body::PAGE_MARKDOWN;
 use crate::wiki::claims::{BlockKind, Claim, MAX_STATEMENT, PageClaims, read_claims};
 use crate::wiki::compile::EXTRACT_LINE;
 use crate::wiki::details::{AnchorRecord, ClaimChange, ClaimRecord};
@@ -14,7 +15,7 @@ use crate::wiki::overview::OVERVIEW;
 use crate::wiki::page::{WikiPage, read_page};
 use crate::wiki::plan::RunFile;
 use crate::wiki::quote::{Anchor, QuoteError};
-use pulldown_cmark::{Event, Options, Parser, Tag};
+use pulldown_cmark::{Event, Parser, Tag};
 use std::collections::BTreeMap;
 
 /// Pages that report on others need no footnote.
@@ -210,8 +211,7 @@ fn check_markup(page: &JudgedPage<'_>, after: &WikiPage, findings: &mut Vec<RunF
 }
 
 fn list_markup(body: &str) -> Vec<(RunFault, String)> {
-    let options = Options::ENABLE_WIKILINKS | Options::ENABLE_FOOTNOTES | Options::ENABLE_TABLES;
-    let found = Parser::new_ext(body, options).filter_map(|event| match event {
+    let found = Parser::new_ext(body, PAGE_MARKDOWN).filter_map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Some((RunFault::RawHtml, text.into_string())),
         Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) if !is_safe_link(&dest_url) => {
             Some((RunFault::UnsafeLink, dest_url.into_string()))

@@ -4,19 +4,15 @@
 //! command cannot accept anything.
 
 use super::requests::{accept_files, print_outcome};
-use crate::cli::output::{CommandExit, CommandOutput, escape_text, prompt_yes_no};
-use crate::config::StewardConfig;
+use super::{OpenedWikis, open_vault, show_changed_lines};
+use crate::cli::output::{CommandExit, CommandOutput, prompt_yes_no};
 use anyhow::bail;
 use std::path::Path;
-use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
-use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::accept::{find_accepted, read_acceptable};
 use steward_vault::wiki::create::list_wikis;
 
 pub(super) async fn run(vault: Option<&Path>, folder: &Path, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let config = StewardConfig::load(vault)?;
-    crate::commands::refuse_root_for_others(&config)?;
-    let root = VaultRoot::open(config.vault_folder()?)?;
+    let OpenedWikis { config, root } = open_vault(vault)?;
     let real = folder.canonicalize()?;
     let Some((wiki, _)) = list_wikis(&root)?.into_iter().find(|(_, known)| *known == real) else {
         bail!("{} is not a wiki of the vault {}: --accept needs one", folder.display(), root.path().display());
@@ -28,7 +24,8 @@ pub(super) async fn run(vault: Option<&Path>, folder: &Path, out: CommandOutput)
     for file in &files {
         let known = accepted.as_ref().and_then(|accepted| accepted.files.get(file.file));
         if known != Some(&file.text) {
-            changed.push_str(&show_change(file.file, known.map_or("", String::as_str), &file.text));
+            let lines = show_changed_lines(known.map_or("", String::as_str), &file.text);
+            changed.push_str(&format!("{}\n{lines}", file.file));
         }
     }
     let is_gone = |name: &&String| files.iter().all(|file| file.file != **name);
@@ -47,17 +44,4 @@ pub(super) async fn run(vault: Option<&Path>, folder: &Path, out: CommandOutput)
         return Ok(CommandExit::Refused);
     }
     print_outcome(&accept_files(&config, &wiki, &files).await?, &format!("{wiki}: its files are in force"), out)
-}
-
-/// The lines of a file that are other ones than those that are in force.
-fn show_change(name: &str, before: &str, after: &str) -> String {
-    let lines: String = list_diff_lines(before, after)
-        .into_iter()
-        .filter_map(|line| match line {
-            DiffLine::Both(_) => None,
-            DiffLine::Before(line) => Some(format!("  - {}\n", escape_text(line.trim_end()))),
-            DiffLine::After(line) => Some(format!("  + {}\n", escape_text(line.trim_end()))),
-        })
-        .collect();
-    format!("{name}\n{lines}")
 }

@@ -2,9 +2,9 @@
 //!
 //! A file from elsewhere is copied into `sources/`. Each source is one run: it changes all its pages, or none.
 
+use super::{OpenedWikis, open_vault};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::commands::resolve::request_from_vault;
-use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -69,9 +69,7 @@ pub(super) async fn run(
     draft: bool,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let config = StewardConfig::load(vault)?;
-    crate::commands::refuse_root_for_others(&config)?;
-    let root = VaultRoot::open(config.vault_folder()?)?;
+    let OpenedWikis { config, root } = open_vault(vault)?;
     let folder = find_wiki_folder(&root, wiki)?;
     let contents = WikiFolder::open(&root.path().join(&folder))?.read();
     // What was taken back is repeated only if a person names it.

@@ -3,6 +3,7 @@
 //! The lists are read from audit records and staged runs. The process that holds the vault carries out the rest.
 
 use super::requests::{NamedRun, describe_outcome, find_run, print_outcome, request_change};
+use super::{OpenedWikis, open_vault, show_changed_lines};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
 use crate::cli::wiki::RunsCommand;
 use crate::config::StewardConfig;
@@ -14,7 +15,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::details::{ClaimRecord, FileRecord, RecordedContent};
-use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::verify::RulesVerdict;
@@ -25,9 +25,7 @@ use steward_vault::wiki::state::find_wiki_folder;
 use steward_workflows::{WikiRequest, WikiRunOutput};
 
 pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let config = StewardConfig::load(vault)?;
-    crate::commands::refuse_root_for_others(&config)?;
-    let root = VaultRoot::open(config.vault_folder()?)?;
+    let OpenedWikis { config, root } = open_vault(vault)?;
     match command {
         RunsCommand::List { wiki } => {
             wiki.as_deref().map(|wiki| find_wiki_folder(&root, wiki)).transpose()?;
@@ -205,13 +203,7 @@ fn describe(shown: &ShownRun) -> String {
         };
         text.push_str(&format!("\n{} ({state})\n", escape_text(&file.file)));
         let sides = (file.before.as_deref().unwrap_or_default(), file.after.as_deref().unwrap_or_default());
-        for line in list_diff_lines(sides.0, sides.1) {
-            match line {
-                DiffLine::Both(_) => {}
-                DiffLine::Before(line) => text.push_str(&format!("  - {}\n", escape_text(line.trim_end()))),
-                DiffLine::After(line) => text.push_str(&format!("  + {}\n", escape_text(line.trim_end()))),
-            }
-        }
+        text.push_str(&show_changed_lines(sides.0, sides.1));
     }
     text.extend(shown.ideas.iter().map(|idea| format!("\n_ideas.md\n  + {}\n", escape_text(idea))));
     for claim in &shown.claims {
