@@ -11,6 +11,7 @@ use crate::wiki::state::{ReadWiki, find_wiki_folder, read_current, read_wiki};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run, link_pages, render_idea};
 use steward_domain::wiki::compile::WordCounts;
 use steward_domain::wiki::compile::rules::{CompileInput, compile_source};
@@ -228,7 +229,8 @@ fn describe_work(meta: &RunMeta, files: &[RunFile]) -> String {
     let source = meta.source.as_ref().map_or("", |source| source.id.as_str());
     let made = files.iter().filter(|file| file.before.is_none()).count();
     format!(
-        "ingested the source {source}: {made} pages made, {} extended. Written by fixed rules; no clerk checked it.",
+        "ingested the source {source}: {} made, {} extended. Written by fixed rules; no clerk checked it.",
+        count_noun(made as u64, "page"),
         files.len() - made
     )
 }

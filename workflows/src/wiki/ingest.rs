@@ -115,7 +115,9 @@ impl IngestWorkflow {
         let output = ingest(ctx, input).await?;
         // The details are shown as Markdown, and names and messages hold untrusted text.
         ctx.set_current_details(match &output {
-            IngestOutput::Committed { record, pages, .. } => format!("{source}: {} pages, see {record}", pages.len()),
+            IngestOutput::Committed { record, pages, .. } => {
+                format!("{source}: {}, see {record}", plain_text::count_noun(pages.len() as u64, "page"))
+            }
             IngestOutput::Pending { run } => format!("{source}: {run} waits for a person"),
             IngestOutput::Nothing { reason } => format!("{source}: {}", plain_text::escape_one_line(reason)),
             IngestOutput::Refused { status, message, .. } => {

@@ -33,7 +33,7 @@ pub(super) fn run(folder: &Path, words: &str, filter: &PageFilter, out: CommandO
     let pages: Vec<&WikiPage> = contents.pages.iter().filter(|page| filter.covers(page)).collect();
     let hits = search_pages(&pages, words, MAX_HITS);
     out.print_value(&hits, || match hits.as_slice() {
-        [] => format!("None of {} pages holds any of these words.", pages.len()),
+        [] => format!("No page of {} holds any of these words.", pages.len()),
         hits => hits.iter().map(describe).collect::<Vec<_>>().join("\n"),
     })?;
     Ok(CommandExit::Ok)
