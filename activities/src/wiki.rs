@@ -3,10 +3,14 @@
 //! All of it runs in the process that holds the vault, on its one write path. A refusal is a value and not a failure. A
 //! repeated call finds what an earlier one did.
 
+pub mod document;
+pub mod reader;
+
 use crate::failure::retryable_failure;
 use crate::steward::judge::run_until_cancelled;
 use crate::vault::{VaultContext, read_workflow_ref, run_blocking};
 use chrono::Utc;
+use reader::DocumentReader;
 use std::sync::Arc;
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::plan::ContentHash;
@@ -15,13 +19,16 @@ use steward_domain::time::format_millis;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::rollback::EditedPages;
 use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
+use steward_domain::wiki::source_text::{DecodedText, find_format};
 use steward_domain::wiki::verify::Verdict;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::gates::stop;
+use steward_vault::wiki::folder::WikiFolder;
 use steward_vault::wiki::ingest::{describe_findings, judge_run, stage_by_rules};
 use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
 use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
 use steward_vault::wiki::runs::find_run_records;
+use steward_vault::wiki::sources::SourceDocument;
 use steward_vault::wiki::staged::{RunMeta, RunState, StagedRun, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
 use steward_workflows::{CommitIngestOutput, IngestInput, StageIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
@@ -47,6 +54,7 @@ pub struct WikiActivities {
     pub vault: VaultContext,
     /// What happens to a run that passed.
     pub mode: WikiMode,
+    pub reader: DocumentReader,
 }
 
 #[activities]
@@ -93,8 +101,12 @@ impl WikiActivities {
 
 impl WikiActivities {
     async fn carry_out(&self, input: WikiRunInput, workflow: WorkflowRef) -> Result<WikiRunOutput, ActivityError> {
+        let read = match &input.request {
+            WikiRequest::AddSource { path, upload } => self.read_document(&input.wiki, path, upload.as_ref()).await?,
+            _ => None,
+        };
         let writer = Arc::clone(&self.vault.writer);
-        let output = match run_blocking(move || change(&writer, &input, workflow)).await? {
+        let output = match run_blocking(move || change(&writer, &input, read, workflow)).await? {
             Ok(output) => output,
             Err(e) => {
                 let (status, message) = refuse(e).map_err(retryable_failure)?;
@@ -105,6 +117,31 @@ impl WikiActivities {
             self.vault.reindex_paths(&[record]).await?;
         }
         Ok(output)
+    }
+
+    /// Takes the text out of a document whose bytes are not its text.
+    async fn read_document(
+        &self,
+        wiki: &str,
+        path: &str,
+        upload: Option<&RunId>,
+    ) -> Result<Option<ReadDocument>, ActivityError> {
+        let Some(format) = find_format(path).filter(|format| format.needs_reader()) else { return Ok(None) };
+        let (writer, wiki, path, upload) =
+            (Arc::clone(&self.vault.writer), wiki.to_owned(), path.to_owned(), upload.cloned());
+        let read = move || -> Result<Option<Vec<u8>>, WikiRunError> {
+            if let Some(upload) = upload {
+                return Ok(StagedRuns::new(writer.root()).read_upload(&upload)?);
+            }
+            let folder = find_wiki_folder(writer.root(), &wiki)?;
+            let opened = WikiFolder::open(&writer.root().path().join(&folder));
+            let opened = opened.map_err(|source| ReadWikiError::Io { path: folder, source })?;
+            Ok(opened.read_source(&path).ok().flatten())
+        };
+        // Whatever is wrong with the file is said when it is added.
+        let Some(bytes) = run_blocking(read).await?.ok().flatten() else { return Ok(None) };
+        let decoded = self.reader.read(format, bytes.clone()).await;
+        Ok(Some(ReadDocument { bytes, decoded }))
     }
 
     async fn commit(&self, run: RunId, workflow: WorkflowRef) -> Result<CommitIngestOutput, ActivityError> {
@@ -121,6 +158,12 @@ impl WikiActivities {
         }
         Ok(output)
     }
+}
+
+/// A document with what its reader took from it, or why it took nothing.
+struct ReadDocument {
+    bytes: Vec<u8>,
+    decoded: Result<DecodedText, String>,
 }
 
 fn refuse_with(status: u16, message: &str) -> WikiRunOutput {
@@ -145,7 +188,12 @@ fn refuse(error: WikiRunError) -> Result<(u16, String), WikiRunError> {
     Ok((status, error.to_string()))
 }
 
-fn change(writer: &VaultWriter, input: &WikiRunInput, workflow: WorkflowRef) -> Result<WikiRunOutput, WikiRunError> {
+fn change(
+    writer: &VaultWriter,
+    input: &WikiRunInput,
+    read: Option<ReadDocument>,
+    workflow: WorkflowRef,
+) -> Result<WikiRunOutput, WikiRunError> {
     let request = WikiRunRequest { wiki: &input.wiki, by: &input.by, at: input.at, workflow };
     let runs = StagedRuns::new(writer.root());
     match &input.request {
@@ -154,8 +202,11 @@ fn change(writer: &VaultWriter, input: &WikiRunInput, workflow: WorkflowRef) -> 
             Ok(WikiRunOutput::Done { record: Some(receipt.record), source: None, notes: Vec::new() })
         }
         WikiRequest::AddSource { path, upload } => {
-            let bytes = upload.as_ref().map(|upload| runs.read_upload(upload)).transpose()?.flatten();
-            let output = match writer.add_source(&request, path, bytes) {
+            let (bytes, decoded) = match read {
+                Some(ReadDocument { bytes, decoded }) => (Some(bytes), Some(decoded)),
+                None => (upload.as_ref().map(|upload| runs.read_upload(upload)).transpose()?.flatten(), None),
+            };
+            let output = match writer.add_source(&request, SourceDocument { path, bytes, decoded }) {
                 Ok(added) => {
                     let record = added.receipt.map(|receipt| receipt.record);
                     let notes = added.unreadable.into_iter().collect();

@@ -18,6 +18,7 @@ pub mod history;
 pub mod leaks;
 pub mod moves;
 pub mod past;
+pub mod pdf;
 pub mod plane;
 pub mod postgres;
 pub mod process_clock;

@@ -560,3 +560,43 @@ CREATE TABLE moves_by_hand (
     new TEXT NOT NULL,
     by TEXT NOT NULL
 ) WITHOUT ROWID;
+
+-- The wikis of the vault. Each has a full-text table of its own, `wiki_words_<id>`, because the rank of a page depends on
+-- the other pages of its wiki.
+CREATE TABLE wikis (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+-- The Markdown files of the wikis that may be pages. A file that is no page, or cannot be read as one, has no slug.
+CREATE TABLE wiki_pages (
+    id INTEGER PRIMARY KEY,
+    wiki INTEGER NOT NULL,
+    -- Relative to the wiki.
+    file TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    inode INTEGER NOT NULL,
+    hash TEXT,
+    slug TEXT,
+    kind TEXT,
+    -- The title and the aliases in lower case, as JSON: by these a page is called.
+    names TEXT,
+    title TEXT,
+    summary TEXT,
+    -- JSON.
+    tags TEXT,
+    UNIQUE (wiki, file)
+);
+-- The quotes on which the claims of a page rest.
+CREATE TABLE wiki_claim_provenance (
+    page INTEGER NOT NULL,
+    -- The claim's id on its page, as in `c6107d23f~2`.
+    claim TEXT NOT NULL,
+    label TEXT NOT NULL,
+    source TEXT NOT NULL,
+    PRIMARY KEY (page, claim, label)
+) WITHOUT ROWID;
+CREATE INDEX wiki_claims_by_source ON wiki_claim_provenance (source, page);
+CREATE TRIGGER wiki_page_goes AFTER DELETE ON wiki_pages BEGIN
+    DELETE FROM wiki_claim_provenance WHERE page = OLD.id;
+END;

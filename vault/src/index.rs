@@ -4,8 +4,8 @@
 //! rebuild fills them again. State tables exist nowhere else: when a task was last checked, how long a matter has
 //! been quiet, when a signal was first seen.
 //!
-//! The queries are methods of six borrowed views, one for each folder: [`Index::actions`], [`Index::cursors`],
-//! [`Index::gates`], [`Index::read`], [`Index::signals`] and [`Index::trust`]. [`Index`] itself opens and fills the file.
+//! The queries are methods of borrowed views, one for each folder: [`Index::actions`], [`Index::cursors`], [`Index::gates`],
+//! [`Index::read`], [`Index::signals`], [`Index::trust`] and [`Index::wiki`]. [`Index`] itself opens and fills the file.
 //! Nothing here writes to the vault: only [`crate::action::writer`] changes a record.
 
 mod actions;
@@ -15,6 +15,7 @@ mod read;
 mod signals;
 mod store;
 mod trust;
+mod wiki;
 
 use crate::files::root::VaultRootError;
 use chrono::{DateTime, Utc};
@@ -70,6 +71,7 @@ pub use trust::demotions::ComparisonRound;
 pub use trust::drills::DrillHistory;
 pub use trust::numbers::{ChangedNumber, InstinctNumber};
 pub use trust::sources::{InstinctSetting, SourceStatusChange, SourceTrust};
+pub use wiki::{IndexedPage, WikiView};
 
 /// The hint in messages about a file that cannot be used.
 const REBUILD_HINT: &str = "run `steward index rebuild`: it quarantines the file, reads the vault again and restores \

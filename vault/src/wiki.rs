@@ -2,7 +2,7 @@
 //!
 //! Any folder can be read, in a vault or not. [`create`] writes the files of a new wiki, [`accept`] puts its manifest in force,
 //! and [`sources`] adds a source. A run is staged outside of the wiki ([`staged`]) and then committed ([`commit`]); [`revert`]
-//! takes it back. [`runs`] lists what was done, and [`why`] says what stands behind a claim.
+//! takes it back. [`runs`] lists what was done, [`search`] finds pages, and [`why`] says what stands behind a claim.
 
 pub mod accept;
 pub mod chain;
@@ -14,6 +14,7 @@ pub mod quotes;
 pub mod request;
 pub mod revert;
 pub mod runs;
+pub mod search;
 pub mod sources;
 pub mod staged;
 pub mod state;

@@ -16,6 +16,8 @@ pub(crate) mod wiki;
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
+use steward_activities::wiki::reader::READ_DOCUMENT;
+use steward_domain::wiki::source_text::SourceFormat;
 use trust::BACKTEST;
 
 pub(crate) use answers::{AnswerArgs, ConfirmArgs, ResolveArgs, RightArgs};
@@ -147,6 +149,12 @@ pub(crate) enum CliCommand {
     /// Make and check wikis: pages that state what sources say
     #[command(after_help = "Example:\n  steward wiki lint allotment\n\nSee docs/wiki.md.")]
     Wiki(wiki::WikiArgs),
+    /// Take the text out of the document on the standard input, for the process that adds it to a wiki
+    #[command(name = READ_DOCUMENT, hide = true)]
+    ReadDocument {
+        /// `html` or `pdf`
+        format: SourceFormat,
+    },
     /// Show the state of the vault, its process, the clerk, the rate guard and the schedules
     #[command(after_help = "Examples:\n  steward status --json | jq .guard\n  steward status --healthz\n\n\
         With --healthz: exits with 1 when the process does not answer or its main loop hangs.")]

@@ -16,6 +16,7 @@ pub(crate) mod init;
 pub(crate) mod moved;
 pub(crate) mod policy;
 pub(crate) mod preflight;
+pub(crate) mod read_document;
 pub(crate) mod resolve;
 pub(crate) mod schedules;
 pub(crate) mod serve;

@@ -34,6 +34,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return report_usage_error(&e),
     };
+    if let CliCommand::ReadDocument { format } = cli.command {
+        return commands::read_document::run(format);
+    }
     let json = cli.json;
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -139,9 +142,11 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Init(init) => commands::init::run(&config, &init, out).await,
         CliCommand::Drain(drain) => commands::drain::run(&config, &drain, out).await,
         CliCommand::Preflight(preflight) => commands::preflight::check_server(&config, &preflight, out).await,
-        CliCommand::Example { .. } | CliCommand::Simulate(_) | CliCommand::Fleet(_) | CliCommand::Wiki(_) => {
-            Ok(CommandExit::Ok)
-        }
+        CliCommand::Example { .. }
+        | CliCommand::Simulate(_)
+        | CliCommand::Fleet(_)
+        | CliCommand::Wiki(_)
+        | CliCommand::ReadDocument { .. } => Ok(CommandExit::Ok),
     }
 }
 

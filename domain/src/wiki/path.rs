@@ -83,7 +83,7 @@ impl PagePath {
         if folders.split('/').any(|part| part.to_lowercase().ends_with(".md")) {
             return refuse(file, "lies in a folder that is named like a page");
         }
-        if read_kind(file).is_none() {
+        if find_kind(file).is_none() {
             return refuse(file, "is no page and none of the files that Steward writes in a wiki");
         }
         Ok(Self { wiki: wiki.to_owned(), file: file.to_owned() })
@@ -110,7 +110,7 @@ impl PagePath {
     /// What the file is for.
     #[must_use]
     pub fn kind(&self) -> WikiFileKind {
-        read_kind(&self.file).unwrap_or(WikiFileKind::Page)
+        find_kind(&self.file).unwrap_or(WikiFileKind::Page)
     }
 
     /// The most bytes that the file may have.
@@ -148,7 +148,7 @@ fn find_part_fault(part: &str) -> Option<&'static str> {
 }
 
 /// What a file is for, by its path; `None` if Steward never writes it.
-fn read_kind(file: &str) -> Option<WikiFileKind> {
+pub(super) fn find_kind(file: &str) -> Option<WikiFileKind> {
     // A folder with a manifest is a wiki of its own, and its sources are too.
     let is_of_people = |name: &str| ACCEPTED_FILES.iter().any(|file| file.eq_ignore_ascii_case(name));
     let is_page_name =

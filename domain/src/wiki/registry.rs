@@ -4,6 +4,7 @@
 //! wrote there, so they are only compared.
 
 use super::finding::{FindingCode, Severity, WikiFinding, judge_fault};
+use super::path::{WikiFileKind, find_kind};
 use super::standard::{self, Doctype};
 use super::{PROVENANCE_FILE, SOURCES_FILE};
 use crate::action::plan::ContentHash;
@@ -23,6 +24,17 @@ pub struct WikiSource {
     pub captured_at: Option<DateTime<Utc>>,
     /// As in `sha256:55a2…`.
     pub content_hash: String,
+    /// `None` for a source whose bytes are its text.
+    pub text_file: Option<KeptText>,
+}
+
+/// The file with the text of a source whose bytes are not its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptText {
+    /// Relative to the wiki, as in `_text/letter.txt`.
+    pub path: String,
+    /// Of that file, as in `sha256:55a2…`.
+    pub hash: String,
 }
 
 /// `_manifest.json`.
@@ -116,9 +128,18 @@ impl RegistryReading {
             title: text("title").unwrap_or_else(|| id.clone()),
             captured_at: text("captured_at").and_then(|text| Some(DateTime::parse_from_rfc3339(&text).ok()?.to_utc())),
             content_hash,
+            text_file: read_kept_text(fields),
         };
         self.sources.insert(id, source);
     }
+}
+
+/// Where the text of a source is kept. A path elsewhere is none: it would lead to another file.
+fn read_kept_text(fields: &RecordFields) -> Option<KeptText> {
+    let own = fields.get("metadata")?.get("steward")?;
+    let text = |name: &str| own.get(name).and_then(Value::as_str).map(str::to_owned);
+    let path = text("text").filter(|path| find_kind(path) == Some(WikiFileKind::SourceText))?;
+    Some(KeptText { path, hash: text("text_hash")? })
 }
 
 /// A source that is added to the registry.
@@ -132,8 +153,8 @@ pub struct NewSource {
     pub captured_at: String,
     /// As in `sha256:55a2…`.
     pub content_hash: String,
-    /// The file with its text, if its bytes are not the text themselves, and the hash of that file.
-    pub text_file: Option<(String, String)>,
+    /// `None` for a source whose bytes are its text.
+    pub text_file: Option<KeptText>,
 }
 
 /// The hash of a source as the registry holds it, as in `sha256:55a2…`.
@@ -161,8 +182,8 @@ pub fn add_to_registry(text: Option<&str>, source: &NewSource) -> Result<String,
         "captured_at": source.captured_at,
         "content_hash": source.content_hash,
     });
-    if let Some((path, hash)) = &source.text_file {
-        item["metadata"] = json!({"steward": {"text": path, "text_hash": hash}});
+    if let Some(kept) = &source.text_file {
+        item["metadata"] = json!({"steward": {"text": kept.path, "text_hash": kept.hash}});
     }
     items.push(item);
     serde_json::to_string_pretty(&items).map(|text| format!("{text}\n")).map_err(|e| e.to_string())
@@ -227,12 +248,15 @@ mod tests {
             title: "The \"lease\"".into(),
             captured_at: "2026-11-22T09:15:04Z".into(),
             content_hash: "sha256:55a2".into(),
-            text_file: Some(("_text/lease.txt".into(), "sha256:66b3".into())),
+            text_file: Some(KeptText { path: "_text/lease.txt".into(), hash: "sha256:66b3".into() }),
         };
         let text = add_to_registry(Some(&json!([other]).to_string()), &new).unwrap();
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap()[0], other);
         let read = read_registry(&text);
         assert_eq!((read.sources.len(), read.findings), (2, vec![]));
+        assert_eq!((&read.sources["lease"].text_file, &read.sources["letter"].text_file), (&new.text_file, &None));
+        let elsewhere = text.replace("_text/lease.txt", "_text/../../secret.txt");
+        assert_eq!(read_registry(&elsewhere).sources["lease"].text_file, None);
         assert_eq!(read_registry(&add_to_registry(None, &new).unwrap()).sources["lease"].title, "The \"lease\"");
         assert!(add_to_registry(Some("{}"), &new).is_err() && add_to_registry(Some("["), &new).is_err());
     }

@@ -2,8 +2,9 @@
 //!
 //! The rank is BM25 as SQLite's FTS5 computes it (k1 1.2, b 0.75, idf ln((N − n + 0.5) / (n + 0.5)), at least 1e-6), over
 //! title, tags, summary and body together. The words of a query are joined by OR. Words are compared without case and without
-//! marks above and below letters.
+//! marks above and below letters. The index of a vault ranks in the same way, on the same words.
 
+use super::overview::OVERVIEW;
 use super::page::WikiPage;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,8 @@ const MIN_IDF: f64 = 1e-6;
 const COMMON_FROM: usize = 1_000;
 /// The most characters of a passage.
 const MAX_PASSAGE: usize = 160;
+/// The most words of a query that are used, in the order of the alphabet.
+const MAX_WORDS: usize = 64;
 
 /// A page that was found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -32,6 +35,29 @@ pub struct PageHit {
     pub passage: String,
 }
 
+/// Which of the pages that were found are shown. The rank does not depend on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageFilter {
+    pub kind: Option<String>,
+    pub tag: Option<String>,
+    /// The beginning of the file's path in the wiki.
+    pub path: Option<String>,
+}
+
+impl PageFilter {
+    fn covers(&self, page: &WikiPage) -> bool {
+        self.kind.as_ref().is_none_or(|kind| page.kind == *kind)
+            && self.tag.as_ref().is_none_or(|tag| page.tags.contains(tag))
+            && self.path.as_ref().is_none_or(|path| page.file.starts_with(path.as_str()))
+    }
+}
+
+/// Whether a page can be found by its words. The overview only repeats what other pages say.
+#[must_use]
+pub fn is_searchable(page: &WikiPage) -> bool {
+    page.kind != OVERVIEW
+}
+
 /// The words of a text, in lower case and without marks.
 pub fn split_words(text: &str) -> impl Iterator<Item = String> {
     let plain: String = text.nfd().filter(|c| !is_combining_mark(*c)).collect::<String>().to_lowercase();
@@ -40,70 +66,92 @@ pub fn split_words(text: &str) -> impl Iterator<Item = String> {
     words.into_iter()
 }
 
+/// The words of a query, each once.
+#[must_use]
+pub fn list_query_words(query: &str) -> BTreeSet<String> {
+    split_words(query).collect::<BTreeSet<_>>().into_iter().take(MAX_WORDS).collect()
+}
+
+/// The words of a page by which it is found.
+pub fn list_page_words(page: &WikiPage) -> impl Iterator<Item = String> {
+    let tags = page.tags.join(" ");
+    let texts = [page.title.as_str(), &tags, &page.summary, page.document.body()];
+    texts.map(|text| split_words(text).collect::<Vec<_>>()).into_iter().flatten()
+}
+
+/// The words of a query that are weighed, of which each stands on so many of the pages.
+///
+/// In a large wiki those are left out that half of the pages hold, unless all are such: they weigh nothing.
+#[must_use]
+pub fn choose_words(holders: &BTreeMap<String, usize>, pages: usize) -> Vec<&str> {
+    let is_common = |count: usize| pages >= COMMON_FROM && count * 2 >= pages;
+    let all_common = holders.values().all(|count| is_common(*count));
+    let used = holders.iter().filter(|(_, count)| all_common || !is_common(**count));
+    used.map(|(word, _)| word.as_str()).collect()
+}
+
 /// A page with how often it holds each word of a query.
 struct RankedPage<'p> {
     page: &'p WikiPage,
     length: usize,
-    counts: Vec<usize>,
+    counts: BTreeMap<String, usize>,
 }
 
 /// Finds the best pages for a query. Pages of the same rank are ordered by slug.
 #[must_use]
-pub fn search_pages(pages: &[&WikiPage], query: &str, limit: usize) -> Vec<PageHit> {
-    let words: Vec<String> = split_words(query).collect::<BTreeSet<_>>().into_iter().collect();
-    let place: BTreeMap<&str, usize> = words.iter().enumerate().map(|(at, word)| (word.as_str(), at)).collect();
-    let ranked: Vec<RankedPage<'_>> = pages.iter().map(|page| count_words(page, &place)).collect();
-    let holders: Vec<usize> =
-        (0..words.len()).map(|at| ranked.iter().filter(|page| page.counts[at] > 0).count()).collect();
-    let is_common = |count: usize| ranked.len() >= COMMON_FROM && count * 2 >= ranked.len();
-    let all_common = holders.iter().all(|count| is_common(*count));
-    let used: Vec<usize> = (0..words.len()).filter(|at| all_common || !is_common(holders[*at])).collect();
-    let average = ranked.iter().map(|page| page.length).sum::<usize>() as f64 / ranked.len().max(1) as f64;
+pub fn search_pages(pages: &[WikiPage], query: &str, filter: &PageFilter, limit: usize) -> Vec<PageHit> {
+    let words = list_query_words(query);
+    let searched = pages.iter().filter(|page| is_searchable(page));
+    let ranked: Vec<RankedPage<'_>> = searched.map(|page| count_words(page, &words)).collect();
+    let count_holders = |word: &String| ranked.iter().filter(|page| page.counts.contains_key(word)).count();
+    let holders: BTreeMap<String, usize> = words.iter().map(|word| (word.clone(), count_holders(word))).collect();
+    let used = choose_words(&holders, ranked.len());
+    let total = ranked.len() as f64;
+    let average = ranked.iter().map(|page| page.length).sum::<usize>() as f64 / total.max(1.0);
     let score = |page: &RankedPage<'_>| -> f64 {
-        let part = |at: &usize| {
-            let (total, holding) = (ranked.len() as f64, holders[*at] as f64);
-            let idf = ((total - holding + 0.5) / (holding + 0.5)).ln().max(MIN_IDF);
-            let count = page.counts[*at] as f64;
-            idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * page.length as f64 / average))
+        let weigh = |word: &&str| {
+            let (Some(count), Some(holding)) = (page.counts.get(*word), holders.get(*word)) else { return 0.0 };
+            let (count, holding) = (*count as f64, *holding as f64);
+            let idf = ((total - holding + 0.5) / (holding + 0.5)).ln();
+            let idf = if idf <= 0.0 { MIN_IDF } else { idf };
+            idf * ((count * (K1 + 1.0)) / (count + K1 * (1.0 - B + B * page.length as f64 / average)))
         };
-        used.iter().map(part).sum()
+        used.iter().map(weigh).sum()
     };
-    let mut hits: Vec<(f64, &RankedPage<'_>)> = ranked
-        .iter()
-        .filter(|page| used.iter().any(|at| page.counts[*at] > 0))
-        .map(|page| (score(page), page))
-        .collect();
+    let holds_one = |page: &&RankedPage<'_>| used.iter().any(|word| page.counts.contains_key(*word));
+    let shown = ranked.iter().filter(|page| filter.covers(page.page)).filter(holds_one);
+    let mut hits: Vec<(f64, &RankedPage<'_>)> = shown.map(|page| (score(page), page)).collect();
     hits.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.page.slug.cmp(&other.page.slug)));
     hits.truncate(limit);
-    hits.into_iter().map(|(score, ranked)| to_hit(ranked.page, score, &place)).collect()
+    let to_hit = |(score, ranked): (f64, &RankedPage<'_>)| PageHit {
+        slug: ranked.page.slug.clone(),
+        title: ranked.page.title.clone(),
+        kind: ranked.page.kind.clone(),
+        file: ranked.page.file.clone(),
+        score,
+        passage: find_passage(ranked.page.document.body(), &ranked.page.summary, &words),
+    };
+    hits.into_iter().map(to_hit).collect()
 }
 
-fn count_words<'p>(page: &'p WikiPage, place: &BTreeMap<&str, usize>) -> RankedPage<'p> {
-    let (mut length, mut counts) = (0, vec![0; place.len()]);
-    let tags = page.tags.join(" ");
-    for text in [page.title.as_str(), &tags, &page.summary, page.document.body()] {
-        for word in split_words(text) {
-            length += 1;
-            if let Some(at) = place.get(word.as_str()) {
-                counts[*at] += 1;
-            }
+fn count_words<'p>(page: &'p WikiPage, words: &BTreeSet<String>) -> RankedPage<'p> {
+    let (mut length, mut counts) = (0, BTreeMap::new());
+    for word in list_page_words(page) {
+        length += 1;
+        if words.contains(&word) {
+            *counts.entry(word).or_default() += 1;
         }
     }
     RankedPage { page, length, counts }
 }
 
-fn to_hit(page: &WikiPage, score: f64, words: &BTreeMap<&str, usize>) -> PageHit {
-    let holds = |line: &&str| split_words(line).any(|word| words.contains_key(word.as_str()));
+/// The first line of a body that holds one of the words, or else the summary of its page.
+#[must_use]
+pub fn find_passage(body: &str, summary: &str, words: &BTreeSet<String>) -> String {
+    let holds = |line: &&str| split_words(line).any(|word| words.contains(&word));
     let is_text = |line: &&str| !line.starts_with("[^") && !line.starts_with('#');
-    let line = page.document.body().lines().filter(is_text).find(holds).unwrap_or(&page.summary);
-    PageHit {
-        slug: page.slug.clone(),
-        title: page.title.clone(),
-        kind: page.kind.clone(),
-        file: page.file.clone(),
-        score,
-        passage: super::page::shorten(&strip_marks(line.trim()), MAX_PASSAGE),
-    }
+    let line = body.lines().filter(is_text).find(holds).unwrap_or(summary);
+    super::page::shorten(&strip_marks(line.trim()), MAX_PASSAGE)
 }
 
 /// A line of a page without the marks of quotes, and with the shown texts of links.
@@ -140,8 +188,7 @@ mod tests {
     }
 
     fn search(pages: &[WikiPage], query: &str) -> Vec<(String, f64)> {
-        let pages: Vec<&WikiPage> = pages.iter().collect();
-        search_pages(&pages, query, 10).into_iter().map(|hit| (hit.slug, hit.score)).collect()
+        search_pages(pages, query, &PageFilter::default(), 10).into_iter().map(|hit| (hit.slug, hit.score)).collect()
     }
 
     #[test]

@@ -1,33 +1,53 @@
 //! The text of a source: what quotes are searched in, and what a page is made of.
 //!
-//! Markdown and plain text in UTF-8 are read as they are, so offsets count in the file itself. Text in UTF-16 is decoded,
-//! and the decoded text is kept beside the source, because offsets count in it.
+//! Markdown and plain text in UTF-8 are read as they are, so offsets count in the file itself. The text of any other source is
+//! read once, when the source is added, and kept beside it in a file whose hash the registry holds. Offsets count in that file.
+//! Its first line names the reader, the reader's version and the hash of the source's bytes.
 
 use super::names::name_source;
+use super::registry::{WikiSource, hash_content};
 use super::standard::Doctype;
 use crate::record::frontmatter;
 use serde_json::Value;
 
 /// What a source is, by the ending of its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumString)]
+#[strum(serialize_all = "snake_case")]
 pub enum SourceFormat {
     Markdown,
     PlainText,
+    Html,
+    Pdf,
 }
 
 /// A text that was read from a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceText {
-    pub format: SourceFormat,
+    /// Whether the text is Markdown.
+    pub is_markdown: bool,
+    /// The file in which offsets count, as it is.
+    file: String,
+    /// Where the text begins in it.
+    start: usize,
+}
+
+/// What a reader took from a source whose bytes are not its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecodedText {
+    /// The reader and its version, as in `pdf-extract 0.12.1`.
+    pub reader: String,
     pub text: String,
-    /// How the bytes were read, if they are not the text themselves.
-    pub reader: Option<&'static str>,
+    /// What the document calls itself.
+    pub title: Option<String>,
 }
 
 /// Why a source has no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceTextError {
-    #[error("unsupported_type: only Markdown (.md, .markdown) and plain text (.txt, .text) are read so far")]
+    #[error(
+        "unsupported_type: only Markdown (.md, .markdown), plain text (.txt, .text), HTML (.html, .htm) and PDF (.pdf) are \
+         read"
+    )]
     Unsupported,
     #[error("not_text: it is not UTF-8, and not UTF-16 with a byte order mark: save it as UTF-8")]
     NotText,
@@ -35,10 +55,47 @@ pub enum SourceTextError {
     Empty,
     #[error("too_large: its text has more than {MAX_TEXT} characters: divide it")]
     TooLong,
+    #[error("its text was never read: remove it from {} and ingest the file again", super::SOURCES_FILE)]
+    Unread,
+    #[error("source_mutated: the file with its text is not as it was written: restore it")]
+    TextMutated,
 }
 
 /// The most characters of a text of which pages are made.
 pub const MAX_TEXT: usize = 400_000;
+
+impl SourceFormat {
+    /// Whether a reader in a process of its own takes the text out of the bytes.
+    #[must_use]
+    pub fn needs_reader(self) -> bool {
+        matches!(self, Self::Html | Self::Pdf)
+    }
+
+    /// Whether the text that is read is Markdown.
+    fn is_markdown(self) -> bool {
+        matches!(self, Self::Markdown | Self::Html)
+    }
+}
+
+impl SourceText {
+    /// The text of which pages are made.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.file[self.start..]
+    }
+
+    /// The whole file in which offsets count.
+    #[must_use]
+    pub fn file_text(&self) -> &str {
+        &self.file
+    }
+
+    /// A text that stands for itself.
+    #[must_use]
+    pub fn from_text(text: &str, is_markdown: bool) -> Self {
+        Self { is_markdown, file: text.to_owned(), start: 0 }
+    }
+}
 
 /// The format of a file by its name; `None` for a file whose text is not read.
 #[must_use]
@@ -48,26 +105,40 @@ pub fn find_format(path: &str) -> Option<SourceFormat> {
     match ending.to_ascii_lowercase().as_str() {
         "md" | "markdown" => Some(SourceFormat::Markdown),
         "txt" | "text" => Some(SourceFormat::PlainText),
+        "html" | "htm" | "xhtml" => Some(SourceFormat::Html),
+        "pdf" => Some(SourceFormat::Pdf),
         _ => None,
     }
 }
 
-/// Reads the text of a source.
+/// Decodes a text file that is not UTF-8; `None` if its bytes are its text.
+///
+/// # Errors
+/// [`SourceTextError`], also for a format that needs a reader.
+pub fn decode_text(path: &str, bytes: &[u8]) -> Result<Option<DecodedText>, SourceTextError> {
+    let format = find_format(path).ok_or(SourceTextError::Unsupported)?;
+    if format.needs_reader() {
+        return Err(SourceTextError::Unread);
+    }
+    let (text, reader) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (decode_utf16(rest, u16::from_le_bytes)?, "utf-16le"),
+        [0xfe, 0xff, rest @ ..] => (decode_utf16(rest, u16::from_be_bytes)?, "utf-16be"),
+        _ => return check_text(std::str::from_utf8(bytes).map_err(|_| SourceTextError::NotText)?).map(|()| None),
+    };
+    check_text(&text)?;
+    Ok(Some(DecodedText { reader: format!("{reader} {}", env!("CARGO_PKG_VERSION")), text, title: None }))
+}
+
+/// Checks a text of which pages are to be made.
 ///
 /// # Errors
 /// [`SourceTextError`].
-pub fn read_source_text(path: &str, bytes: &[u8]) -> Result<SourceText, SourceTextError> {
-    let format = find_format(path).ok_or(SourceTextError::Unsupported)?;
-    let (text, reader) = match bytes {
-        [0xff, 0xfe, rest @ ..] => (decode_utf16(rest, u16::from_le_bytes)?, Some("utf-16le")),
-        [0xfe, 0xff, rest @ ..] => (decode_utf16(rest, u16::from_be_bytes)?, Some("utf-16be")),
-        _ => (std::str::from_utf8(bytes).map_err(|_| SourceTextError::NotText)?.to_owned(), None),
-    };
+pub fn check_text(text: &str) -> Result<(), SourceTextError> {
     match () {
         () if text.contains('\0') => Err(SourceTextError::NotText),
         () if text.trim_start_matches('\u{feff}').trim().is_empty() => Err(SourceTextError::Empty),
         () if text.len() > MAX_TEXT && text.chars().count() > MAX_TEXT => Err(SourceTextError::TooLong),
-        () => Ok(SourceText { format, text, reader }),
+        () => Ok(()),
     }
 }
 
@@ -80,10 +151,27 @@ fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, Source
     String::from_utf16(&units).map_err(|_| SourceTextError::NotText)
 }
 
-/// The file with the text of a source that was decoded. Its first line says how, and of which bytes.
+/// The file with the text of a source. Its first line says how the text was read, and of which bytes.
 #[must_use]
-pub fn render_text_file(reader: &str, content_hash: &str, text: &str) -> String {
-    format!("{reader} {} {content_hash}\n{text}", env!("CARGO_PKG_VERSION"))
+pub fn render_text_file(decoded: &DecodedText, content_hash: &str) -> String {
+    format!("{} {content_hash}\n{}", decoded.reader, decoded.text)
+}
+
+/// Takes the text of a registered source from `bytes`: those of its text file if it has one, and otherwise its own.
+///
+/// # Errors
+/// [`SourceTextError`].
+pub fn read_source_text(source: &WikiSource, bytes: Vec<u8>) -> Result<SourceText, SourceTextError> {
+    let format = find_format(&source.path).ok_or(SourceTextError::Unsupported)?;
+    let start = match &source.text_file {
+        None if decode_text(&source.path, &bytes)?.is_some() => return Err(SourceTextError::Unread),
+        None => 0,
+        Some(kept) if hash_content(&bytes) != kept.hash => return Err(SourceTextError::TextMutated),
+        Some(_) => bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1),
+    };
+    let file = String::from_utf8(bytes).map_err(|_| SourceTextError::NotText)?;
+    check_text(&file[start..])?;
+    Ok(SourceText { is_markdown: format.is_markdown(), file, start })
 }
 
 /// What a source says of itself, or what follows from its name and its text.
@@ -96,9 +184,9 @@ pub struct SourceDescription {
     pub captured_at: Option<String>,
 }
 
-/// Describes a source by its path and its bytes.
+/// Describes a source by its path, its bytes and what a reader took from them.
 #[must_use]
-pub fn describe_source(path: &str, bytes: &[u8]) -> SourceDescription {
+pub fn describe_source(path: &str, bytes: &[u8], decoded: Option<&DecodedText>) -> SourceDescription {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let own = frontmatter::read_document(bytes).ok();
@@ -118,7 +206,11 @@ pub fn describe_source(path: &str, bytes: &[u8]) -> SourceDescription {
     let heading = || find_heading(&body.or_else(whole).filter(|_| is_markdown)?);
     SourceDescription {
         id: stated("id").filter(is_id).or_else(|| name_source(path)),
-        title: text("title").filter(is_title).or_else(heading).unwrap_or_else(|| strip_date(stem).to_owned()),
+        title: text("title")
+            .or_else(|| decoded?.title.clone())
+            .filter(is_title)
+            .or_else(heading)
+            .unwrap_or_else(|| strip_date(stem).to_owned()),
         captured_at: stated("captured_at").filter(is_time),
     }
 }
@@ -148,16 +240,21 @@ fn find_heading(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wiki::registry::KeptText;
 
     #[test]
-    fn text_is_read_as_it_is_or_decoded() {
-        let read = |path: &str, bytes: &[u8]| read_source_text(path, bytes).map(|read| (read.text, read.reader));
-        assert_eq!(read("sources/a.md", "Käse\r\n".as_bytes()), Ok(("Käse\r\n".to_owned(), None)));
-        assert_eq!(read("a.TXT", b"\xff\xfeA\0\xe9\0"), Ok(("Aé".to_owned(), Some("utf-16le"))));
-        assert_eq!(read("a.txt", b"\xfe\xff\0A"), Ok(("A".to_owned(), Some("utf-16be"))));
+    fn text_is_taken_as_it_is_or_decoded() {
+        let read = |path: &str, bytes: &[u8]| {
+            decode_text(path, bytes)
+                .map(|read| read.map(|read| (read.text, read.reader.split(' ').next().unwrap().to_owned())))
+        };
+        assert_eq!(read("sources/a.md", "Käse\r\n".as_bytes()), Ok(None));
+        assert_eq!(read("a.TXT", b"\xff\xfeA\0\xe9\0"), Ok(Some(("Aé".to_owned(), "utf-16le".to_owned()))));
+        assert_eq!(read("a.txt", b"\xfe\xff\0A"), Ok(Some(("A".to_owned(), "utf-16be".to_owned()))));
         for (path, bytes, expected) in [
-            ("a.pdf", &b"%PDF"[..], SourceTextError::Unsupported),
+            ("a.docx", &b"PK"[..], SourceTextError::Unsupported),
             ("a", b"text", SourceTextError::Unsupported),
+            ("a.pdf", b"%PDF", SourceTextError::Unread),
             ("a.txt", b"K\xe4se", SourceTextError::NotText),
             ("a.txt", b"a\0b", SourceTextError::NotText),
             ("a.txt", b"\xff\xfeA", SourceTextError::NotText),
@@ -168,9 +265,36 @@ mod tests {
     }
 
     #[test]
+    fn a_kept_text_is_read_back_and_another_one_is_refused() {
+        let decoded = DecodedText { reader: "pdf-extract 1".to_owned(), text: "The lease.\n".to_owned(), title: None };
+        let kept = render_text_file(&decoded, "sha256:55a2");
+        assert_eq!(kept, "pdf-extract 1 sha256:55a2\nThe lease.\n");
+        let source = |path: &str, text_file: Option<KeptText>| WikiSource {
+            id: "lease".to_owned(),
+            path: path.to_owned(),
+            title: "Lease".to_owned(),
+            captured_at: None,
+            content_hash: "sha256:55a2".to_owned(),
+            text_file,
+        };
+        let pinned = KeptText { path: "_text/lease.txt".to_owned(), hash: hash_content(kept.as_bytes()) };
+        let pdf = source("sources/lease.pdf", Some(pinned));
+        let read = read_source_text(&pdf, kept.clone().into_bytes()).unwrap();
+        assert_eq!((read.as_str(), read.file_text(), read.is_markdown), ("The lease.\n", kept.as_str(), false));
+        let edited = kept.replace("lease", "sale").into_bytes();
+        assert_eq!(read_source_text(&pdf, edited), Err(SourceTextError::TextMutated));
+        for path in ["sources/lease.pdf", "sources/lease.txt"] {
+            let unread = read_source_text(&source(path, None), b"\xff\xfeA\0".to_vec());
+            assert_eq!(unread, Err(SourceTextError::Unread), "{path}");
+        }
+        let plain = read_source_text(&source("sources/lease.md", None), b"# Lease".to_vec()).unwrap();
+        assert_eq!((plain.as_str(), plain.is_markdown), ("# Lease", true));
+    }
+
+    #[test]
     fn a_source_describes_itself_or_is_named_after_its_file() {
         let describe = |path: &str, text: &str| {
-            let found = describe_source(path, text.as_bytes());
+            let found = describe_source(path, text.as_bytes(), None);
             (found.id.unwrap_or_default(), found.title, found.captured_at.unwrap_or_default())
         };
         let stated = "---\nschema: knowledge.source/v1\nid: letter\ntitle: A letter\ncaptured_at: \"2026-11-20T10:00:00Z\"\n---\n# Other\n";

@@ -46,6 +46,7 @@ mod tracker;
 mod trust;
 mod unfinished;
 mod wake;
+mod wiki;
 
 /// A vault and its index. Every written file gets a later modification time.
 struct Bench {

@@ -3,6 +3,7 @@
 //! Links are not followed, and nothing that could wait, such as a pipe, is opened. What cannot be read is a finding that names
 //! the file, and the rest is read all the same.
 
+use crate::files::root::FolderEntry;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
@@ -14,7 +15,7 @@ use steward_domain::record::frontmatter;
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::page::{PageReading, WikiPage, may_be_page, names_a_page, read_page};
 use steward_domain::wiki::registry::{
-    RegistryReading, SourceProvenance, WikiSource, hash_content, read_provenance, read_registry,
+    KeptText, RegistryReading, SourceProvenance, WikiSource, hash_content, read_provenance, read_registry,
 };
 use steward_domain::wiki::run::RunSource;
 use steward_domain::wiki::standard::Doctype;
@@ -41,6 +42,15 @@ pub enum ReadFault {
     NotAFile,
     #[error("more than {0} bytes")]
     TooLarge(usize),
+}
+
+/// By which a file is taken as unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct FileStat {
+    pub(crate) size: u64,
+    /// The time of the last change, in nanoseconds since 1970.
+    pub(crate) modified_ns: i64,
+    pub(crate) inode: u64,
 }
 
 /// A wiki as its files are.
@@ -158,8 +168,8 @@ impl WikiFolder {
         }
     }
 
-    /// Reads the registry, or the sources that describe themselves, and hashes the files.
-    fn read_sources(&self, wiki: &mut WikiContents) {
+    /// Reads the registry, or the sources that describe themselves; `None` if it cannot be read.
+    fn read_registered(&self, wiki: &mut WikiContents) -> Option<BTreeMap<String, WikiSource>> {
         let registry = match self.read_text(SOURCES_FILE, MAX_GENERATED_BYTES) {
             Ok(Some(text)) => {
                 wiki.has_registry = true;
@@ -173,11 +183,17 @@ impl WikiFolder {
                     &fault.to_string(),
                     "restore the file",
                 ));
-                return;
+                return None;
             }
         };
         wiki.findings.extend(registry.findings);
-        for source in registry.sources.values() {
+        Some(registry.sources)
+    }
+
+    /// Reads what is known of the sources, and hashes their files.
+    fn read_sources(&self, wiki: &mut WikiContents) {
+        let Some(sources) = self.read_registered(wiki) else { return };
+        for source in sources.values() {
             // The hash of another algorithm is not compared, but its file must be there.
             if !source.content_hash.starts_with(HASH) {
                 if !wiki.files.contains(&source.path) {
@@ -193,7 +209,7 @@ impl WikiFolder {
                 }
             }
         }
-        wiki.sources = registry.sources;
+        wiki.sources = sources;
         match self.read_text(PROVENANCE_FILE, MAX_GENERATED_BYTES) {
             Ok(None) => {}
             Ok(Some(text)) => match read_provenance(&text) {
@@ -245,6 +261,18 @@ impl WikiFolder {
         }
     }
 
+    /// The file with the text of a source; `None` if it is not there.
+    ///
+    /// # Errors
+    /// [`ReadFault`].
+    pub(crate) fn read_kept_text(&self, kept: &KeptText) -> Result<Option<Vec<u8>>, ReadFault> {
+        match self.read_bytes(&kept.path, MAX_SOURCE_BYTES) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(ReadFault::Io(e)) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
     /// Reads a text of the wiki; `None` if the file is not there. What is no UTF-8 is replaced.
     ///
     /// # Errors
@@ -257,7 +285,33 @@ impl WikiFolder {
         }
     }
 
-    fn read_bytes(&self, file: &str, limit: usize) -> Result<Vec<u8>, ReadFault> {
+    /// The files that may be pages, sorted.
+    pub(crate) fn list_page_files(&self) -> Vec<String> {
+        let mut files = self.list_files(&mut Vec::new());
+        files.retain(|file| may_be_page(file));
+        files
+    }
+
+    /// `None` if the file is not there or cannot be looked at.
+    pub(crate) fn stat(&self, file: &str) -> Option<FileStat> {
+        let FolderEntry { size, modified_ns, inode, .. } =
+            FolderEntry::new(String::new(), &self.dir.symlink_metadata(file).ok()?);
+        Some(FileStat { size, modified_ns, inode })
+    }
+
+    /// Reads the pages in these files and the registry of the sources. A file that is no page any more is left out, and no
+    /// source is hashed.
+    #[must_use]
+    pub fn read_some(&self, files: &[String]) -> WikiContents {
+        let mut wiki = WikiContents::default();
+        let files: Vec<&String> = files.iter().collect();
+        wiki.pages = self.read_pages(&files).into_iter().filter_map(|read| read.page).collect();
+        wiki.files = self.list_files(&mut wiki.findings).into_iter().collect();
+        wiki.sources = self.read_registered(&mut wiki).unwrap_or_default();
+        wiki
+    }
+
+    pub(crate) fn read_bytes(&self, file: &str, limit: usize) -> Result<Vec<u8>, ReadFault> {
         take_bounded(self.open_file(file)?, limit)
     }
 

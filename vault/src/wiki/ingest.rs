@@ -5,9 +5,11 @@
 
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
+use crate::wiki::folder::WikiFolder;
+use crate::wiki::quotes::{QuoteFault, read_text};
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{RunMeta, StagedPlan, StagedRun, StagedRunError};
-use crate::wiki::state::{ReadWiki, find_wiki_folder, read_current, read_wiki};
+use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current, read_wiki};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
@@ -21,9 +23,8 @@ use steward_domain::wiki::page::read_page;
 use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
 use steward_domain::wiki::quote::QuoteFinder;
-use steward_domain::wiki::registry::hash_content;
 use steward_domain::wiki::run::{RunSource, WikiMark, WikiRunType};
-use steward_domain::wiki::source_text::{SourceText, read_source_text, render_text_file};
+use steward_domain::wiki::source_text::SourceText;
 use steward_domain::wiki::verify::{RulesVerdict, Verdict, VerifyInput, verify_run};
 
 /// A run that was committed.
@@ -43,9 +44,9 @@ pub struct CommittedRun {
 pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Result<(), WikiRunError> {
     let meta = &run.meta;
     let source = meta.source.as_ref().ok_or_else(|| WikiRunError::refuse("the run names no source"))?;
-    let text = read_source(root, &meta.folder, source)?;
+    let text = read_source(root, wiki, source)?;
     let title = wiki.contents.sources.get(&source.id).map_or(source.id.as_str(), |known| known.title.as_str());
-    let counts = WordCounts::count(&wiki.state.pages, &text.text);
+    let counts = WordCounts::count(&wiki.state.pages, text.as_str());
     let links = wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
     let compiled = compile_source(&CompileInput {
         source_id: &source.id,
@@ -82,17 +83,19 @@ pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Res
 }
 
 /// Reads the text of a source, whose bytes must be those that were registered.
-fn read_source(root: &VaultRoot, folder: &str, source: &RunSource) -> Result<SourceText, WikiRunError> {
-    let path = PagePath::new(folder, &source.path)?;
-    let bytes = read_current(root, &path).map_err(WikiRunError::Refused)?;
-    let Some(bytes) = bytes else {
-        return Err(WikiRunError::refuse(format!("source_missing: {path} is not there: put the file back")));
+fn read_source(root: &VaultRoot, wiki: &ReadWiki, source: &RunSource) -> Result<SourceText, WikiRunError> {
+    let folder = &wiki.state.folder;
+    let refuse = |fault: QuoteFault| WikiRunError::refuse(format!("{}: {folder}/{}", fault.code, fault.problem));
+    let Some(known) = wiki.contents.sources.get(&source.id).filter(|known| known.content_hash == source.content_hash)
+    else {
+        return Err(WikiRunError::refuse(format!(
+            "source_missing: {folder}/{} is not registered as `{}`",
+            source.path, source.id
+        )));
     };
-    if hash_content(&bytes) != source.content_hash {
-        let fix = "restore its bytes, or add the changed document as a new source";
-        return Err(WikiRunError::refuse(format!("source_mutated: {path} is not as it was registered: {fix}")));
-    }
-    read_source_text(&source.path, &bytes).map_err(|e| WikiRunError::refuse(format!("{path}: {e}")))
+    let opened = WikiFolder::open(&root.path().join(folder));
+    let opened = opened.map_err(|source| ReadWikiError::Io { path: folder.clone(), source })?;
+    read_text(&opened, known).map_err(refuse)
 }
 
 /// Judges the files of a run on the wiki as it is.
@@ -107,16 +110,10 @@ pub fn judge_run(
 ) -> Result<RulesVerdict, WikiRunError> {
     let mut texts = BTreeMap::new();
     if let Some(source) = &meta.source {
-        let read = read_source(root, &meta.folder, source)?;
-        // Offsets count in the file that a person can open.
-        let text = match read.reader {
-            Some(reader) => render_text_file(reader, &source.content_hash, &read.text),
-            None => read.text,
-        };
-        texts.insert(source.id.clone(), text);
+        texts.insert(source.id.clone(), read_source(root, wiki, source)?);
     }
     let finders: BTreeMap<String, QuoteFinder<'_>> =
-        texts.iter().map(|(id, text)| (id.clone(), QuoteFinder::new(text))).collect();
+        texts.iter().map(|(id, text)| (id.clone(), QuoteFinder::new(text.file_text()))).collect();
     Ok(verify_run(&VerifyInput {
         manifest: &wiki.state.manifest,
         pages: &wiki.state.pages,

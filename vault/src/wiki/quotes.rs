@@ -10,12 +10,12 @@ use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::quote::{Anchor, QuoteFinder, is_quote_label};
 use steward_domain::wiki::registry::{WikiSource, hash_content};
-use steward_domain::wiki::source_text::{read_source_text, render_text_file};
+use steward_domain::wiki::source_text::{SourceText, SourceTextError, read_source_text};
 
 /// The texts of sources, or why each cannot be compared.
 #[derive(Debug)]
 pub struct SourceTexts {
-    texts: BTreeMap<String, Result<String, QuoteFault>>,
+    texts: BTreeMap<String, Result<SourceText, QuoteFault>>,
 }
 
 /// Finds quotes in the texts of sources.
@@ -54,7 +54,10 @@ impl SourceTexts {
 
     #[must_use]
     pub fn index(&self) -> QuoteChecker<'_> {
-        let finders = self.texts.iter().map(|(id, text)| (id.as_str(), text.as_deref().map(QuoteFinder::new)));
+        let finders = self
+            .texts
+            .iter()
+            .map(|(id, text)| (id.as_str(), text.as_ref().map(|text| QuoteFinder::new(text.file_text()))));
         QuoteChecker { finders: finders.collect() }
     }
 }
@@ -93,22 +96,27 @@ impl QuoteChecker<'_> {
 }
 
 /// The text of a source whose bytes are those that were registered.
-fn read_text(folder: &WikiFolder, source: &WikiSource) -> Result<String, QuoteFault> {
+pub(crate) fn read_text(folder: &WikiFolder, source: &WikiSource) -> Result<SourceText, QuoteFault> {
     let fault = |code, problem: String| QuoteFault { code, problem };
-    let bytes = match folder.read_source(&source.path) {
-        Ok(Some(bytes)) => bytes,
-        Ok(None) => return Err(fault(FindingCode::SourceMissing, format!("{} is not there", source.path))),
-        Err(e) => return Err(fault(FindingCode::SourceInvalid, format!("{}: {e}", source.path))),
+    let read = |path: &str, bytes| match bytes {
+        Ok(Some(bytes)) => Ok(bytes),
+        Ok(None) => Err(fault(FindingCode::SourceMissing, format!("{path} is not there: put the file back"))),
+        Err(e) => Err(fault(FindingCode::SourceInvalid, format!("{path}: {e}"))),
     };
+    let bytes: Vec<u8> = read(&source.path, folder.read_source(&source.path))?;
     if source.content_hash.starts_with("sha256:") && hash_content(&bytes) != source.content_hash {
-        let problem = format!("{} has other bytes than those that were registered", source.path);
+        let fix = "restore its bytes, or add the changed document as a new source";
+        let problem = format!("{} has other bytes than those that were registered: {fix}", source.path);
         return Err(fault(FindingCode::SourceMutated, problem));
     }
-    let text = read_source_text(&source.path, &bytes);
-    let text = text.map_err(|e| fault(FindingCode::SourceInvalid, format!("{}: {e}", source.path)))?;
-    Ok(match text.reader {
-        Some(reader) => render_text_file(reader, &source.content_hash, &text.text),
-        None => text.text,
+    let bytes = match &source.text_file {
+        Some(kept) => read(&kept.path, folder.read_kept_text(kept))?,
+        None => bytes,
+    };
+    let path = source.text_file.as_ref().map_or(&source.path, |kept| &kept.path);
+    read_source_text(source, bytes).map_err(|e| match e {
+        SourceTextError::TextMutated => fault(FindingCode::SourceMutated, format!("{path}: {e}")),
+        e => fault(FindingCode::SourceInvalid, format!("{path}: {e}")),
     })
 }
 

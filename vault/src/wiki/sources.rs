@@ -14,9 +14,11 @@ use steward_domain::wiki::assemble::{RunReport, assemble_run};
 use steward_domain::wiki::names::name_unnamed_source;
 use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
-use steward_domain::wiki::registry::{NewSource, WikiSource, add_to_registry, hash_content, read_registry};
+use steward_domain::wiki::registry::{KeptText, NewSource, WikiSource, add_to_registry, hash_content, read_registry};
 use steward_domain::wiki::run::{RunSource, WikiRunType};
-use steward_domain::wiki::source_text::{describe_source, read_source_text, render_text_file};
+use steward_domain::wiki::source_text::{
+    DecodedText, SourceDescription, SourceTextError, check_text, decode_text, describe_source, render_text_file,
+};
 
 /// A source that was added, or was there before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,17 +31,28 @@ pub struct AddedSource {
     pub unreadable: Option<String>,
 }
 
+/// A document that is to be a source.
+#[derive(Clone, Debug)]
+pub struct SourceDocument<'a> {
+    /// Relative to the wiki.
+    pub path: &'a str,
+    /// Of a new file, or of the one that is there. Without them the file is there.
+    pub bytes: Option<Vec<u8>>,
+    /// What a reader took from these bytes, or why it took nothing. Only HTML and PDF need a reader.
+    pub decoded: Option<Result<DecodedText, String>>,
+}
+
 impl VaultWriter {
-    /// Adds a source. `path` is relative to the wiki. `bytes` are those of a new file; without them the file is there.
+    /// Adds a source.
     ///
     /// # Errors
     /// [`WikiRunError`]; it is refused if another source has the id or another file the path.
     pub fn add_source(
         &self,
         request: &WikiRunRequest<'_>,
-        path: &str,
-        bytes: Option<Vec<u8>>,
+        document: SourceDocument<'_>,
     ) -> Result<AddedSource, WikiRunError> {
+        let SourceDocument { path, bytes, decoded } = document;
         let folder = find_wiki_folder(self.root(), request.wiki)?;
         let file = PagePath::new(&folder, path)?;
         if file.kind() != WikiFileKind::Source {
@@ -52,18 +65,27 @@ impl VaultWriter {
         };
         let wiki = read_wiki(self.root(), request.wiki, &folder)?;
         let hash = hash_content(&content);
-        let unreadable = read_source_text(path, &content).err().map(|e| e.to_string());
         if let Some(known) = wiki.contents.sources.values().find(|known| known.content_hash == hash) {
-            return Ok(describe_known(known, unreadable));
+            return Ok(describe_known(known, &content));
         }
+        let decoded = match decoded {
+            Some(decoded) => decoded.and_then(|it| check_text(&it.text).map(|()| Some(it)).map_err(|e| e.to_string())),
+            None => decode_text(path, &content).map_err(|e| e.to_string()),
+        };
+        let (decoded, unreadable) = match decoded {
+            Ok(decoded) => (decoded, None),
+            Err(reason) => (None, Some(reason)),
+        };
         if is_taken {
             return Err(WikiRunError::refuse(format!("{file} is another file: rename yours")));
         }
-        let new = describe_new(request, path, &content, hash, &wiki)?;
+        let described = describe_source(path, &content, decoded.as_ref());
+        let text = decoded.map(|decoded| render_text_file(&decoded, &hash).into_bytes());
+        let new = describe_new(request, path, described, NewBytes { hash, text: text.as_deref() }, &wiki)?;
         let run = describe_run(request, &folder, &new);
         let source = run.mark.source.clone();
         let mut files = vec![RunFile { path: file, before: current, after: Some(content.clone()) }];
-        files.extend(self.write_text(&folder, &new, &content)?);
+        files.extend(self.write_text(&folder, &new, text)?);
         let registry = PagePath::new(&folder, SOURCES_FILE)?;
         let before = read_current(self.root(), &registry).map_err(WikiRunError::Refused)?;
         let text = before.as_deref().map(String::from_utf8_lossy);
@@ -86,10 +108,14 @@ impl VaultWriter {
     }
 
     /// The file with the text of a source whose bytes are not the text themselves.
-    fn write_text(&self, folder: &str, new: &NewSource, content: &[u8]) -> Result<Option<RunFile>, WikiRunError> {
-        let Some((path, _)) = &new.text_file else { return Ok(None) };
-        let path = PagePath::new(folder, path)?;
-        let after = render_text(&new.path, &new.content_hash, content);
+    fn write_text(
+        &self,
+        folder: &str,
+        new: &NewSource,
+        after: Option<Vec<u8>>,
+    ) -> Result<Option<RunFile>, WikiRunError> {
+        let Some(kept) = &new.text_file else { return Ok(None) };
+        let path = PagePath::new(folder, &kept.path)?;
         let before = read_current(self.root(), &path).map_err(WikiRunError::Refused)?;
         match before == after {
             true => Ok(None),
@@ -99,13 +125,19 @@ impl VaultWriter {
     }
 }
 
-/// The file with the decoded text; `None` if the bytes are the text, or there is none.
-fn render_text(path: &str, hash: &str, content: &[u8]) -> Option<Vec<u8>> {
-    let text = read_source_text(path, content).ok()?;
-    Some(render_text_file(text.reader?, hash, &text.text).into_bytes())
+/// The hash of a new source, and the file with its text.
+struct NewBytes<'a> {
+    hash: String,
+    text: Option<&'a [u8]>,
 }
 
-fn describe_known(known: &WikiSource, unreadable: Option<String>) -> AddedSource {
+fn describe_known(known: &WikiSource, content: &[u8]) -> AddedSource {
+    let unreadable = match decode_text(&known.path, content) {
+        _ if known.text_file.is_some() => None,
+        Ok(None) => None,
+        Ok(Some(_)) => Some(SourceTextError::Unread.to_string()),
+        Err(e) => Some(e.to_string()),
+    };
     let WikiSource { id, path, title, content_hash, .. } = known.clone();
     AddedSource { source: RunSource { id, path, content_hash }, title, receipt: None, unreadable }
 }
@@ -113,11 +145,10 @@ fn describe_known(known: &WikiSource, unreadable: Option<String>) -> AddedSource
 fn describe_new(
     request: &WikiRunRequest<'_>,
     path: &str,
-    content: &[u8],
-    content_hash: String,
+    described: SourceDescription,
+    bytes: NewBytes<'_>,
     wiki: &ReadWiki,
 ) -> Result<NewSource, WikiRunError> {
-    let described = describe_source(path, content);
     let id = described.id.unwrap_or_else(|| name_unnamed_source(path));
     let sources: BTreeMap<String, &WikiSource> =
         wiki.contents.sources.iter().map(|(id, source)| (id.to_lowercase(), source)).collect();
@@ -129,14 +160,13 @@ fn describe_new(
         };
         return Err(WikiRunError::refuse(format!("duplicate_id: {} is the source `{id}` already: {fix}", known.path)));
     }
-    let text_file =
-        render_text(path, &content_hash, content).map(|text| (format!("_text/{id}.txt"), hash_content(&text)));
+    let text_file = bytes.text.map(|text| KeptText { path: format!("_text/{id}.txt"), hash: hash_content(text) });
     Ok(NewSource {
         id,
         path: path.to_owned(),
         title: described.title.chars().filter(|c| !c.is_control()).take(200).collect(),
         captured_at: described.captured_at.unwrap_or_else(|| format_seconds(request.at)),
-        content_hash,
+        content_hash: bytes.hash,
         text_file,
     })
 }

@@ -3,6 +3,7 @@
 //! Pages and sources are read from their files, and runs from their audit records. Nothing is changed here.
 
 use crate::files::root::VaultRoot;
+use crate::index::{Index, IndexError};
 use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::quotes::{CheckedAnchor, SourceTexts};
 use crate::wiki::runs::{list_runs, read_run};
@@ -12,11 +13,10 @@ use std::collections::BTreeSet;
 use steward_domain::wiki::claims::{self, Claim, read_claims};
 use steward_domain::wiki::details::ClaimChange;
 use steward_domain::wiki::finding::FindingCode;
-use steward_domain::wiki::overview::OVERVIEW;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::quote::{Anchor, is_quote_label};
 use steward_domain::wiki::run::RunId;
-use steward_domain::wiki::search::{search_pages, split_words};
+use steward_domain::wiki::search::{PageFilter, search_pages, split_words};
 
 /// The most pages that words find.
 const MAX_FOUND: usize = 5;
@@ -70,13 +70,56 @@ pub struct WhyReport {
     pub claims: Vec<ExplainedClaim>,
 }
 
+/// The pages among which a question is answered.
+pub struct WhyPages {
+    contents: WikiContents,
+    /// The files of the best pages for the words of the question, best first.
+    best: Vec<String>,
+}
+
+impl WhyPages {
+    /// Reads all pages.
+    #[must_use]
+    pub fn read_all(folder: &WikiFolder, what: &str) -> Self {
+        let contents = folder.read();
+        let hits = search_pages(&contents.pages, what, &PageFilter::default(), MAX_FOUND);
+        Self { contents, best: hits.into_iter().map(|hit| hit.file).collect() }
+    }
+
+    /// Reads the pages of a wiki of the vault that the question may mean, after the index was brought up to date; `None` if it
+    /// does not know the wiki.
+    ///
+    /// # Errors
+    /// [`IndexError`]: the caller reads all pages.
+    pub async fn find(
+        index: &Index,
+        root: &VaultRoot,
+        wiki: &str,
+        folder: &WikiFolder,
+        what: &str,
+    ) -> Result<Option<Self>, IndexError> {
+        index.sync_wiki(root, wiki).await?;
+        let name = what.trim();
+        let Some(mut files) = index.wiki().find_named(wiki, name).await? else { return Ok(None) };
+        if let Some((slug, _)) = name.split_once('#') {
+            files.extend(index.wiki().find_named(wiki, slug).await?.unwrap_or_default());
+        }
+        let hits = index.wiki().search(wiki, what, &PageFilter::default(), MAX_FOUND).await?.unwrap_or_default();
+        let best: Vec<String> = hits.into_iter().map(|hit| hit.file).collect();
+        files.extend(best.iter().cloned());
+        files.sort();
+        files.dedup();
+        Ok(Some(Self { contents: folder.read_some(&files), best }))
+    }
+}
+
 /// Explains what a claim, a page, a tag, a source or words name, in this order. `records` are the vault and the wiki's name there.
 #[must_use]
-pub fn explain(folder: &WikiFolder, records: Option<(&VaultRoot, &str)>, what: &str) -> WhyReport {
-    let contents = folder.read();
-    let (match_type, found) = find_claims(&contents, what);
+pub fn explain(folder: &WikiFolder, pages: &WhyPages, records: Option<(&VaultRoot, &str)>, what: &str) -> WhyReport {
+    let contents = &pages.contents;
+    let (match_type, found) = find_claims(contents, &pages.best, what);
     let ids = found.iter().flat_map(|found| &found.anchors).map(|anchor| anchor.source.clone()).collect();
-    let texts = SourceTexts::read(folder, &contents, ids);
+    let texts = SourceTexts::read(folder, contents, ids);
     let checker = texts.index();
     let history = records.map(|(root, wiki)| read_history(root, wiki)).unwrap_or_default();
     let claims = found.into_iter().map(|found| {
@@ -138,7 +181,7 @@ fn list_claims(page: &WikiPage) -> Vec<FoundClaim<'_>> {
     found.collect()
 }
 
-fn find_claims<'c>(contents: &'c WikiContents, what: &str) -> (MatchType, Vec<FoundClaim<'c>>) {
+fn find_claims<'c>(contents: &'c WikiContents, best: &[String], what: &str) -> (MatchType, Vec<FoundClaim<'c>>) {
     let all_of =
         |pages: Vec<&'c WikiPage>| -> Vec<FoundClaim<'c>> { pages.into_iter().flat_map(list_claims).collect() };
     let what = what.trim();
@@ -169,10 +212,8 @@ fn find_claims<'c>(contents: &'c WikiContents, what: &str) -> (MatchType, Vec<Fo
         found.retain(|found| found.anchors.iter().any(|anchor| anchor.source == what));
         return (MatchType::Source, found);
     }
-    let pages: Vec<&WikiPage> = contents.pages.iter().filter(|page| page.kind != OVERVIEW).collect();
-    let hits = search_pages(&pages, what, MAX_FOUND);
-    let place = |page: &WikiPage| hits.iter().position(|hit| hit.file == page.file);
-    let mut best: Vec<&WikiPage> = pages.into_iter().filter(|page| place(page).is_some()).collect();
+    let place = |page: &WikiPage| best.iter().position(|file| *file == page.file);
+    let mut best: Vec<&WikiPage> = contents.pages.iter().filter(|page| place(page).is_some()).collect();
     best.sort_by_key(|page| place(page));
     let found = keep_matching(all_of(best), what);
     (if found.is_empty() { MatchType::None } else { MatchType::Words }, found)

@@ -19,7 +19,7 @@ use steward_vault::wiki::folder::WikiFolder;
 use steward_vault::wiki::ingest::CommittedRun;
 use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
 use steward_vault::wiki::revert::RevertRequest;
-use steward_vault::wiki::sources::AddedSource;
+use steward_vault::wiki::sources::{AddedSource, SourceDocument};
 use steward_vault::wiki::staged::{RunMeta, StagedRun, StagedRuns};
 use steward_vault::wiki::state::read_wiki;
 
@@ -56,8 +56,17 @@ fn hash_files(desk: &Desk) -> BTreeMap<String, ContentHash> {
     files.iter().map(|file| (file.file.to_owned(), ContentHash::hash_bytes(file.text.as_bytes()))).collect()
 }
 
+fn add_bytes(
+    writer: &VaultWriter,
+    minutes: i64,
+    path: &str,
+    bytes: Option<Vec<u8>>,
+) -> Result<AddedSource, WikiRunError> {
+    writer.add_source(&request(minutes), SourceDocument { path, bytes, decoded: None })
+}
+
 fn add(writer: &VaultWriter, minutes: i64, name: &str, text: &str) -> Result<AddedSource, WikiRunError> {
-    writer.add_source(&request(minutes), &format!("sources/{name}"), Some(text.as_bytes().to_vec()))
+    add_bytes(writer, minutes, &format!("sources/{name}"), Some(text.as_bytes().to_vec()))
 }
 
 fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
@@ -157,15 +166,15 @@ fn a_source_is_added_once_and_never_over_another_file() {
         assert!(matches!(&refused, WikiRunError::Refused(reason) if reason.contains(part)), "{refused}");
     }
     for path in ["sources/../KNOWLEDGE.md", "entities/a.md", "sources/-rf.md", "sources/KNOWLEDGE.md/../a.md"] {
-        assert!(writer.add_source(&request(4), path, Some(b"x".to_vec())).is_err(), "{path}");
+        assert!(add_bytes(&writer, 4, path, Some(b"x".to_vec())).is_err(), "{path}");
     }
     // A person put a file there.
     desk.write(&format!("{FOLDER}/sources/photo.png"), b"\x89PNG");
-    let photo = writer.add_source(&request(5), "sources/photo.png", None).unwrap();
+    let photo = add_bytes(&writer, 5, "sources/photo.png", None).unwrap();
     assert!(photo.unreadable.unwrap().starts_with("unsupported_type"));
     let utf16: Vec<u8> =
         [0xff, 0xfe].into_iter().chain("Grüße aus Köln.".encode_utf16().flat_map(u16::to_le_bytes)).collect();
-    writer.add_source(&request(6), "sources/greeting.txt", Some(utf16)).unwrap();
+    add_bytes(&writer, 6, "sources/greeting.txt", Some(utf16)).unwrap();
     assert!(desk.read(&format!("{FOLDER}/_text/greeting.txt")).ends_with("\nGrüße aus Köln."));
     let contents = WikiFolder::open(&desk.file(FOLDER)).unwrap().read();
     assert_eq!(contents.findings, []);

@@ -18,15 +18,18 @@ use crate::cli::wiki::WikiCommand;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use chrono::Utc;
+use rustix::fs::{Access, access};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
 use steward_domain::wiki::plan::AcceptedFile;
+use steward_domain::wiki::search::PageFilter;
 use steward_domain::wiki::standard::is_slug;
 use steward_domain::wiki::template::render_wiki;
 use steward_domain::wiki::{GUIDE_FILE, MANIFEST_FILE};
 use steward_vault::files::root::VaultRoot;
+use steward_vault::index::{FILE as INDEX_FILE, Index};
 use steward_vault::wiki::accept::{find_accepted, read_acceptable};
 use steward_vault::wiki::create::{WIKIS_FOLDER, create_wiki, list_wikis};
 use steward_workflows::WikiRunOutput;
@@ -47,10 +50,10 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
         WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
         WikiCommand::Lint { wiki } => lint::run(&find_wiki(vault, &wiki)?, out),
         WikiCommand::Search { wiki, words, kind, tag, path } => {
-            let filter = search::PageFilter { kind, tag, path };
-            search::run(&find_wiki(vault, &wiki)?, &words.join(" "), &filter, out)
+            let filter = PageFilter { kind, tag, path };
+            search::run(&open_wiki(vault, &wiki)?, &words.join(" "), &filter, out).await
         }
-        WikiCommand::Why { wiki, what } => why::run(vault, &wiki, &what.join(" "), out),
+        WikiCommand::Why { wiki, what } => why::run(&open_wiki(vault, &wiki)?, &what.join(" "), out).await,
         WikiCommand::Status { wiki } => status::run(&open_vault(vault)?.root, wiki.as_deref(), out),
     }
 }
@@ -66,6 +69,45 @@ fn open_vault(vault: Option<&Path>) -> anyhow::Result<OpenedWikis> {
     super::refuse_root_for_others(&config)?;
     let root = VaultRoot::open(config.vault_folder()?)?;
     Ok(OpenedWikis { config, root })
+}
+
+/// A wiki that a command names: one of the vault, or any folder.
+struct OpenedWiki {
+    folder: PathBuf,
+    /// `None` for a folder that is no wiki of the vault.
+    vault: Option<VaultWiki>,
+}
+
+/// Where a wiki lies in a vault.
+struct VaultWiki {
+    config: StewardConfig,
+    root: VaultRoot,
+    name: String,
+}
+
+impl OpenedWiki {
+    /// The index of the vault, if there is one that this process may write.
+    async fn open_index(&self) -> Option<(&VaultWiki, Index)> {
+        let vault = self.vault.as_ref()?;
+        let state = vault.config.state_dir().ok()?;
+        let is_ours = super::refuse_root_for_others(&vault.config).is_ok() && access(&state, Access::WRITE_OK).is_ok();
+        if !is_ours || !state.join(INDEX_FILE).exists() {
+            return None;
+        }
+        Index::open(&state).await.ok().map(|index| (vault, index))
+    }
+}
+
+fn open_wiki(vault: Option<&Path>, wiki: &str) -> anyhow::Result<OpenedWiki> {
+    let folder = find_wiki(vault, wiki)?;
+    let find = || {
+        let config = StewardConfig::load(vault).ok()?;
+        let root = VaultRoot::open(config.vault_folder().ok()?).ok()?;
+        let folder = folder.canonicalize().ok()?;
+        let (name, _) = list_wikis(&root).ok()?.into_iter().find(|(_, known)| *known == folder)?;
+        Some(VaultWiki { config, root, name })
+    };
+    Ok(OpenedWiki { vault: find(), folder })
 }
 
 /// The lines that a text loses and gains.

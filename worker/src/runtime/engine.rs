@@ -42,6 +42,7 @@ use steward_activities::tracker::{PlaneClient, TrackerDispatcher};
 use steward_activities::trust::TrustActivities;
 use steward_activities::vault::{VaultContext, VaultSettings};
 use steward_activities::wiki::WikiActivities;
+use steward_activities::wiki::reader::DocumentReader;
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
 use steward_server::http::pulse::LoopPulse;
@@ -94,7 +95,7 @@ pub(crate) fn start_vault_worker(
         resolve: ResolveActivities { vault: vault.clone() },
         signals: SignalActivities::new(vault.clone()),
         trust: TrustActivities::new(vault.clone()),
-        wiki: WikiActivities { vault: vault.clone(), mode: config.wiki_mode },
+        wiki: WikiActivities { vault: vault.clone(), mode: config.wiki_mode, reader: DocumentReader::default() },
         extractor: Extractor::new(vault.clone(), Arc::clone(&parts.ledger), create_clerk()?),
         dispatcher: build_tracker_dispatcher(config, &vault)?,
     };

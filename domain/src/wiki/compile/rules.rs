@@ -86,7 +86,7 @@ struct Compiler<'a> {
 pub fn compile_source(input: &CompileInput<'_>) -> CompiledSource {
     let sections = split_sections(input.text);
     let slugs = input.pages.iter().map(|page| page.slug.clone()).collect();
-    let quotes = QuoteFinder::new(&input.text.text);
+    let quotes = QuoteFinder::new(input.text.as_str());
     let mut compiler = Compiler { input, sections: &sections, quotes, slugs };
     let mut made = CompiledSource { ideas: compiler.list_ideas(), ..CompiledSource::default() };
     let summary = name_summary(input.source_id);
@@ -290,13 +290,12 @@ mod tests {
     use super::*;
     use crate::wiki::claims::read_claims;
     use crate::wiki::page::read_page;
-    use crate::wiki::source_text::read_source_text;
 
     const LETTER: &str = "# Letter of the council\n\nThe council **extends** the lease of Plot 12. Plot 12 lies by the river. \
         Who pays for Plot 12?\n\n## Water\n\nA stopcock is a valve that shuts off the water.\nIt must be closed in winter.\n";
 
     fn compile(text: &str, pages: &[WikiPage]) -> CompiledSource {
-        let text = read_source_text("sources/letter.md", text.as_bytes()).unwrap();
+        let text = SourceText::from_text(text, true);
         let counts = WordCounts::default();
         let at = "2026-11-22T09:15:04Z".parse().unwrap();
         let (source_id, source_title) = ("letter", "Letter of the council");

@@ -4,7 +4,7 @@
 //! abbreviations and ordinals do not end one.
 
 use crate::wiki::body::PAGE_MARKDOWN;
-use crate::wiki::source_text::{SourceFormat, SourceText};
+use crate::wiki::source_text::SourceText;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::ops::Range;
 
@@ -56,10 +56,8 @@ pub(super) struct Section {
 
 /// Splits a source. Sections without a heading and a sentence are left out.
 pub(super) fn split_sections(source: &SourceText) -> Vec<Section> {
-    let mut sections = match source.format {
-        SourceFormat::Markdown => split_markdown(&source.text),
-        SourceFormat::PlainText => vec![split_plain(&source.text)],
-    };
+    let text = source.as_str();
+    let mut sections = if source.is_markdown { split_markdown(text) } else { vec![split_plain(text)] };
     sections.retain(|section| !section.heading.is_empty() || !section.sentences.is_empty());
     sections
 }
@@ -285,8 +283,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn split(format: SourceFormat, text: &str) -> Vec<(String, Vec<String>)> {
-        let sections = split_sections(&SourceText { format, text: text.to_owned(), reader: None });
+    fn split(is_markdown: bool, text: &str) -> Vec<(String, Vec<String>)> {
+        let sections = split_sections(&SourceText::from_text(text, is_markdown));
         let texts = |sentences: Vec<Sentence>| sentences.into_iter().map(|one| one.text).collect();
         sections.into_iter().map(|section| (section.heading, texts(section.sentences))).collect()
     }
@@ -303,15 +301,14 @@ mod tests {
     fn markdown_becomes_sections_of_sentences() {
         let text = "---\ntitle: x\n---\nDr. A. Bell wrote on 31. March 2027. The **lease** ends\nsoon! Is it?\n\n# The [lease](a.md)\n\n- First item\n- \"Second.\" It is\n  `code`. \n\n```\nNo sentence.\n```\n\n## Empty\n";
         check(
-            split(SourceFormat::Markdown, text),
+            split(true, text),
             &[
                 ("", &["Dr. A. Bell wrote on 31. March 2027.", "The lease ends soon!", "Is it?"]),
                 ("The lease", &["First item", "\"Second.\"", "It is code."]),
                 ("Empty", &[]),
             ],
         );
-        let sections =
-            split_sections(&SourceText { format: SourceFormat::Markdown, text: text.to_owned(), reader: None });
+        let sections = split_sections(&SourceText::from_text(text, true));
         assert_eq!(sections[0].sentences[1].slice, "The **lease** ends\nsoon!");
         assert_eq!(sections[1].sentences[2].slice, "It is\n  `code`.");
     }
@@ -319,24 +316,20 @@ mod tests {
     #[test]
     fn a_sentence_that_would_read_otherwise_is_left_out() {
         let text = "It holds 10<sup>6</sup> litres. Pay 10<br>20 pieces. Whole.\n\n- Fee 10\n  ***\n  0 paid\n\nSee ![10](a.png)20. End.\n";
-        check(split(SourceFormat::Markdown, text), &[("", &["Whole.", "Fee 10", "0 paid", "End."])]);
+        check(split(true, text), &[("", &["Whole.", "Fee 10", "0 paid", "End."])]);
     }
 
     #[test]
     fn plain_text_is_one_section() {
         let text = "  One sentence\nover two lines. Two.\r\n\r\n# Not a heading";
-        check(
-            split(SourceFormat::PlainText, text),
-            &[("", &["One sentence over two lines.", "Two.", "# Not a heading"])],
-        );
+        check(split(false, text), &[("", &["One sentence over two lines.", "Two.", "# Not a heading"])]);
     }
 
     proptest! {
         #[test]
         fn every_slice_stands_in_the_source(text in "([a-c.?! *_`&;\\[\\]()>#-]|\n|é|。|&amp;|\\\\\\*){0,80}") {
-            for format in [SourceFormat::Markdown, SourceFormat::PlainText] {
-                let source = SourceText { format, text: text.clone(), reader: None };
-                for section in split_sections(&source) {
+            for is_markdown in [true, false] {
+                for section in split_sections(&SourceText::from_text(&text, is_markdown)) {
                     for sentence in section.sentences {
                         prop_assert!(text.contains(&sentence.slice), "{:?}", sentence);
                     }

@@ -340,10 +340,10 @@ fn count_word(text: &str, word: &str) -> usize {
 mod tests {
     use super::super::sections::split_sections;
     use super::*;
-    use crate::wiki::source_text::{SourceFormat, SourceText};
+    use crate::wiki::source_text::SourceText;
 
     fn sections(text: &str) -> Vec<Section> {
-        split_sections(&SourceText { format: SourceFormat::Markdown, text: text.to_owned(), reader: None })
+        split_sections(&SourceText::from_text(text, true))
     }
 
     const TEXT: &str = "# The allotment\n\nPlot 12 lies by the river. In May the lease of Plot 12 ends. A stopcock is a valve \

@@ -33,6 +33,7 @@ impl Wiki {
             title: "The lease".into(),
             captured_at: Some("2026-11-01T00:00:00Z".parse().unwrap()),
             content_hash: "sha256:55a2".into(),
+            text_file: None,
         };
         Self {
             manifest: MANIFEST.into(),

@@ -116,7 +116,7 @@ impl VaultRoot {
 }
 
 impl FolderEntry {
-    pub(super) fn new(name: String, meta: &Metadata) -> Self {
+    pub(crate) fn new(name: String, meta: &Metadata) -> Self {
         use cap_std::fs::MetadataExt;
         let modified_ns = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
         let born = meta.created().ok().and_then(|born| born.into_std().duration_since(UNIX_EPOCH).ok());

@@ -67,6 +67,7 @@ impl Index {
             gone.sort();
             found.extend(gone.into_iter().map(|path| IndexDifference { path, differs: DifferenceKind::Gone }));
         }
+        found.extend(self.compare_wikis(root).await?);
         let unsearchable = self.list_unsearchable_records().await?.into_iter();
         found.extend(unsearchable.map(|path| IndexDifference { path, differs: DifferenceKind::Words }));
         Ok(found)

@@ -214,6 +214,7 @@ impl Index {
             }
         }
         scan.follow_new_moves().await?;
+        scan.report.problems.extend(self.scan_wikis(root, depth).await?);
         if depth == ScanDepth::Nothing {
             self.drop_strays().await?;
         }

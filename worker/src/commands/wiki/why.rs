@@ -2,24 +2,20 @@
 //!
 //! It works on any folder. The runs behind a claim are known for a wiki of the vault alone.
 
-use super::{find_wiki, open_folder};
+use super::{OpenedWiki, open_folder};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
-use crate::config::StewardConfig;
-use std::path::Path;
-use steward_vault::files::root::VaultRoot;
-use steward_vault::wiki::create::list_wikis;
-use steward_vault::wiki::why::{ExplainedClaim, MatchType, WhyReport, explain};
+use steward_vault::wiki::why::{ExplainedClaim, MatchType, WhyPages, WhyReport, explain};
 
-pub(super) fn run(vault: Option<&Path>, wiki: &str, what: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let path = find_wiki(vault, wiki)?;
-    let folder = open_folder(&path)?;
+pub(super) async fn run(wiki: &OpenedWiki, what: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
+    let folder = open_folder(&wiki.folder)?;
+    let indexed = match wiki.open_index().await {
+        Some((vault, index)) => WhyPages::find(&index, &vault.root, &vault.name, &folder, what).await.ok().flatten(),
+        None => None,
+    };
+    let pages = indexed.unwrap_or_else(|| WhyPages::read_all(&folder, what));
     // Only a wiki of the vault has records.
-    let root = StewardConfig::load(vault).ok().and_then(|config| VaultRoot::open(config.vault_folder().ok()?).ok());
-    let name = root.as_ref().and_then(|root| {
-        let known = list_wikis(root).ok()?.into_iter().find(|(_, known)| *known == folder.path())?;
-        Some(known.0)
-    });
-    let report = explain(&folder, root.as_ref().zip(name.as_deref()), what);
+    let records = wiki.vault.as_ref().map(|vault| (&vault.root, vault.name.as_str()));
+    let report = explain(&folder, &pages, records, what);
     out.print_value(&report, || describe(&report, what))?;
     let is_faulty = report.claims.iter().flat_map(|claim| &claim.anchors).any(|it| !it.verified_against_source);
     Ok(match report.match_type {

@@ -1,0 +1,48 @@
+//! Finds pages of a wiki of the vault by their words, with the index.
+//!
+//! Without the index, [`steward_domain::wiki::search::search_pages`] finds the same on the pages that were read.
+
+use crate::files::root::VaultRoot;
+use crate::index::{Index, IndexError, IndexedPage};
+use crate::wiki::create::WIKIS_FOLDER;
+use crate::wiki::folder::WikiFolder;
+use steward_domain::record::frontmatter;
+use steward_domain::wiki::MAX_PAGE_BYTES;
+use steward_domain::wiki::search::{PageFilter, PageHit, find_passage, list_query_words};
+
+/// Finds the best pages for a query, after the index was brought up to date; `None` if it does not know the wiki.
+///
+/// # Errors
+/// [`IndexError`]: the caller reads the files.
+pub async fn search_indexed(
+    index: &Index,
+    root: &VaultRoot,
+    wiki: &str,
+    query: &str,
+    filter: &PageFilter,
+    limit: usize,
+) -> Result<Option<Vec<PageHit>>, IndexError> {
+    index.sync_wiki(root, wiki).await?;
+    let Some(found) = index.wiki().search(wiki, query, filter, limit).await? else { return Ok(None) };
+    let (path, words) = (root.path().join(WIKIS_FOLDER).join(wiki), list_query_words(query));
+    let hits = tokio::task::spawn_blocking(move || {
+        let folder = WikiFolder::open(&path).ok();
+        let to_hit = |page: IndexedPage| PageHit {
+            passage: find_passage(&read_body(folder.as_ref(), &page.file), &page.summary, &words),
+            slug: page.slug,
+            title: page.title,
+            kind: page.kind,
+            file: page.file,
+            score: page.score,
+        };
+        found.into_iter().map(to_hit).collect()
+    });
+    Ok(Some(hits.await?))
+}
+
+/// The body of a page; empty if it cannot be read any more.
+fn read_body(folder: Option<&WikiFolder>, file: &str) -> String {
+    let bytes = folder.and_then(|folder| folder.read_bytes(file, MAX_PAGE_BYTES).ok());
+    let document = bytes.and_then(|bytes| frontmatter::read_note(&bytes).ok());
+    document.map(|document| document.body().to_owned()).unwrap_or_default()
+}
