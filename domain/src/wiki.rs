@@ -2,7 +2,7 @@
 //!
 //! [`standard`] says which frontmatter is valid, and [`manifest`] what a wiki's `KNOWLEDGE.md` and the views of it amount
 //! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`] and [`registry`] are the files that code
-//! writes. [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
+//! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
 
 pub mod assemble;
 mod body;
@@ -30,6 +30,7 @@ pub mod source_text;
 pub mod standard;
 pub mod template;
 pub mod verify;
+pub mod writer;
 
 /// The manifest of a wiki or of a view.
 pub const MANIFEST_FILE: &str = "KNOWLEDGE.md";

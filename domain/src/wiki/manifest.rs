@@ -16,6 +16,9 @@ use std::collections::BTreeMap;
 
 pub use merge::merge_manifests;
 
+/// The kinds that only code or a question makes.
+const UNWRITABLE_KINDS: [&str; 4] = ["overview", "lint", "qa", "archive"];
+
 /// The most manifests above a view.
 pub const MAX_ANCESTORS: usize = 8;
 
@@ -125,6 +128,19 @@ impl EffectiveManifest {
     #[must_use]
     pub fn knows_kind(&self, kind: &str) -> bool {
         KNOWN_KINDS.contains(&kind) || self.entity_types.iter().any(|declared| name_kind(&declared.name) == kind)
+    }
+}
+
+impl EffectiveManifest {
+    /// The kinds of pages that a writer may make.
+    #[must_use]
+    pub fn list_writable_kinds(&self) -> Vec<String> {
+        let declared = self.entity_types.iter().map(|declared| name_kind(&declared.name));
+        let mut kinds: Vec<String> = KNOWN_KINDS.iter().map(|kind| (*kind).to_owned()).chain(declared).collect();
+        kinds.retain(|kind| !UNWRITABLE_KINDS.contains(&kind.as_str()));
+        kinds.sort();
+        kinds.dedup();
+        kinds
     }
 }
 

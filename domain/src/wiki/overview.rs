@@ -57,6 +57,8 @@ pub fn render_overview(facts: &OverviewFacts<'_>, current: Option<&str>, at: Dat
                 confidence: 1.0,
                 updated_at: at,
                 summary: "What there is, what changed, and what is contested.".to_owned(),
+                tags: Vec::new(),
+                aliases: Vec::new(),
             };
             page.render(&body)
         }

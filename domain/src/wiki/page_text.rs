@@ -22,8 +22,10 @@ pub struct NewPage {
     /// From 0 to 1.
     pub confidence: f64,
     pub updated_at: DateTime<Utc>,
-    /// One sentence for the index.
+    /// One sentence for the index; empty for the first one of the page.
     pub summary: String,
+    pub tags: Vec<String>,
+    pub aliases: Vec<String>,
 }
 
 /// A text with marks, and the anchors of these marks by label.
@@ -63,7 +65,19 @@ impl NewPage {
         set("sources", json!(self.sources));
         set("confidence", json!(self.confidence));
         set("updated_at", format_seconds(self.updated_at).into());
-        set("metadata", json!({"steward": {"summary": self.summary}}));
+        if !self.tags.is_empty() {
+            set("tags", json!(self.tags));
+        }
+        let mut own = serde_json::Map::new();
+        if !self.summary.is_empty() {
+            own.insert("summary".to_owned(), self.summary.as_str().into());
+        }
+        if !self.aliases.is_empty() {
+            own.insert("aliases".to_owned(), json!(self.aliases));
+        }
+        if !own.is_empty() {
+            set("metadata", json!({"steward": own}));
+        }
         frontmatter::render_note(&fields, &join_footnotes(&body.text, body.anchors.values()))
     }
 }
@@ -130,6 +144,8 @@ mod tests {
             confidence: 0.5,
             updated_at: "2026-11-22T09:15:04.123Z".parse().unwrap(),
             summary: "Plot 12: \"its\" lease | and when".into(),
+            tags: Vec::new(),
+            aliases: Vec::new(),
         };
         page.render(body)
     }

@@ -54,6 +54,18 @@ pub enum QuoteError {
 }
 
 impl<'t> QuoteFinder<'t> {
+    /// Whether words stand in the text, where any run of blanks counts as one.
+    #[must_use]
+    pub fn holds(&self, words: &str) -> bool {
+        self.collapsed.contains(collapse_blanks(words).trim())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &'t str {
+        self.text
+    }
+
     /// Reads a text once.
     #[must_use]
     pub fn new(text: &'t str) -> Self {

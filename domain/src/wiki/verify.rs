@@ -55,6 +55,8 @@ pub enum RunFault {
     /// A block that stood on the page is gone or changed.
     BlockChanged,
     NoFootnote,
+    /// A command, an address or a version number that does not stand in the source.
+    CodeNotInSource,
     RawHtml,
     UnsafeLink,
     DanglingReference,
@@ -71,6 +73,7 @@ impl RunFault {
             Self::EntryInvalid | Self::WrongPath | Self::DuplicateId | Self::QuoteEdited | Self::SourceMissing => {
                 Verdict::Reject
             }
+            Self::CodeNotInSource => Verdict::Revise,
             Self::BlockChanged => Verdict::Reject,
             Self::FabricatedQuote | Self::DropsClaims | Self::RawHtml | Self::UnsafeLink => Verdict::Reject,
             Self::DanglingReference | Self::RunIncomplete | Self::OverQuota => Verdict::Reject,
@@ -95,6 +98,7 @@ impl RunFault {
             Self::DropsClaims => "a statement that stood there would be lost",
             Self::BlockChanged => "a paragraph that stood there would be changed or lost",
             Self::NoFootnote => "a page quotes no source",
+            Self::CodeNotInSource => "code, an address or a version number does not stand in the source",
             Self::RawHtml => "it holds raw HTML",
             Self::UnsafeLink => "it holds a link that is none to a page or a web address",
             Self::DanglingReference => "it names a page that there is not",

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
+use steward_tests::pdf::render_pdf;
 use steward_tests::run;
 use steward_tests::steward::{Said, Steward};
 use steward_tests::wait;
@@ -134,6 +135,74 @@ async fn documents_become_pages_are_explained_and_go_back() {
     // What was taken back can be ingested again.
     desk.ingest("2026-11-20-lease").await;
     desk.is_sound().await;
+}
+
+/// Real PDF files of a browser and of an office program are built otherwise; this one has two pages of plain text.
+fn lease_pdf() -> Vec<u8> {
+    let pages: [&[&str]; 2] = [
+        &["The lease of Plot 12 ends on 31 March 2027.", "Plot 12 lies by the river."],
+        &["A stopcock is a valve that shuts off the water."],
+    ];
+    render_pdf(&pages)
+}
+
+#[tokio::test]
+async fn pdf_and_html_become_pages_whose_quotes_stand_in_the_kept_text() {
+    let desk = Desk::new().await;
+    let _worker = desk.world.worker().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    let html = "<html><head><title>Letter of the council</title></head><body><nav>Home</nav><article><h1>Letter</h1>\
+        <p>The council extends the lease of <b>Plot 12</b> to 31 March 2029.</p><script>alert(1)</script></article></body></html>";
+    desk.ingest(&desk.write("2026-11-20-lease.pdf", lease_pdf())).await;
+    desk.ingest(&desk.write("2026-11-21-letter.html", html)).await;
+    let kept = desk.read("_text/2026-11-20-lease.txt");
+    assert!(kept.starts_with("pdf-extract ") && kept.contains('\u{c}'), "{kept}");
+    for (page, quote) in [("stopcock", "A stopcock is a valve"), ("summary-2026-11-21-letter", "The council extends")] {
+        let why = desk.wiki(&["why", "allotment", page, "--json"]).await.expect(0).json();
+        let anchor = &why["claims"][0]["anchors"][0];
+        let (source, offset) = (anchor["source"].as_str().unwrap(), anchor["offset"].as_u64().unwrap());
+        let text = desk.read(&format!("_text/{source}.txt"));
+        assert!(text[usize::try_from(offset).unwrap()..].starts_with(quote), "{why:#}");
+    }
+    assert!(desk.read("_sources.json").contains("\"title\": \"Letter of the council\""));
+    desk.is_sound().await;
+    // What cannot be read is kept and named, and the worker goes on.
+    for (name, bytes, reason) in [
+        ("scan.pdf", render_pdf(&[&[]]), "holds no text"),
+        ("broken.pdf", b"%PDF-1.7\n1 0 obj\n<< /Length 99999999999 >>".to_vec(), "text_unreadable"),
+        ("empty.html", b"<html><body></body></html>".to_vec(), "no page:"),
+    ] {
+        let said = desk.wiki(&["ingest", "allotment", &desk.write(name, bytes)]).await.expect(0).out;
+        assert!(said.contains(reason), "{said}");
+    }
+    // A kept text that somebody edited proves nothing.
+    desk.edit("_text/2026-11-20-lease.txt", |text| text.replace("31 March 2027", "31 March 2030"));
+    let why = desk.wiki(&["why", "allotment", "plot-12"]).await.expect(4).out;
+    assert!(why.contains("NOT VERIFIED: source_mutated"), "{why}");
+}
+
+#[tokio::test]
+async fn a_search_finds_the_same_with_and_without_the_index() {
+    let desk = Desk::new().await;
+    let worker = desk.world.worker().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    desk.ingest(&desk.write("lease.md", LEASE)).await;
+    desk.ingest(&desk.write("letter.txt", LETTER)).await;
+    desk.edit("concepts/stopcock.md", |text| text.replace("# Stopcock\n", "# Stopcock\n\nBehind the shed.\n"));
+    let folder = desk.world.vault.path().join(WIKI).display().to_string();
+    let elsewhere = desk.documents.join("copy").display().to_string();
+    assert!(std::process::Command::new("cp").args(["-r", &folder, &elsewhere]).status().unwrap().success());
+    for query in ["shed", "lease council", "PLOT 12", "nothing-of-this"] {
+        let indexed = desk.wiki(&["search", "allotment", query, "--json"]).await.expect(0).json();
+        let read = desk.wiki(&["search", &elsewhere, query, "--json"]).await.expect(0).json();
+        assert_eq!(indexed, read, "{query}");
+        let named = desk.wiki(&["why", "allotment", query, "--json"]).await.json();
+        let found = desk.wiki(&["why", &elsewhere, query, "--json"]).await.json();
+        assert_eq!(named["match_type"], found["match_type"], "{query}");
+    }
+    let checked = desk.steward.run(&["index", "check"]).await.expect(0);
+    assert!(!checked.out.contains("wiki/"), "{checked}");
+    drop(worker);
 }
 
 #[tokio::test]

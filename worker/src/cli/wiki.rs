@@ -33,7 +33,7 @@ pub(crate) enum WikiCommand {
     /// Add documents to a wiki, and make pages of them
     #[command(
         after_help = "Examples:\n  steward wiki ingest allotment ~/letters/lease.md\n  steward wiki ingest allotment pending\n\n\
-        Markdown and plain text are read. The pages are extracts by fixed rules: every sentence stands in its source. A file from \
+        Markdown, plain text, HTML and PDF are read. The pages are extracts by fixed rules: every sentence stands in its source. A file from \
         elsewhere is copied into sources/. Exits with 3 when a document was refused."
     )]
     Ingest {

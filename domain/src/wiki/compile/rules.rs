@@ -258,6 +258,8 @@ impl<'a> Compiler<'a> {
             confidence: CONFIDENCE,
             updated_at: self.input.at,
             summary: shorten(first, MAX_SUMMARY),
+            tags: Vec::new(),
+            aliases: Vec::new(),
         };
         CompiledPage {
             file: format!("{}/{slug}.md", name_folder(kind)),

@@ -15,7 +15,7 @@ use crate::wiki::overview::OVERVIEW;
 use crate::wiki::page::{WikiPage, read_page};
 use crate::wiki::plan::RunFile;
 use crate::wiki::quote::{Anchor, QuoteError};
-use pulldown_cmark::{Event, Parser, Tag};
+use pulldown_cmark::{Event, LinkType, Parser, Tag, TagEnd};
 use std::collections::BTreeMap;
 
 /// Pages that report on others need no footnote.
@@ -115,6 +115,7 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
         }
     }
     check_markup(page, after, findings);
+    check_code(page, after, input, findings);
 }
 
 fn is_known_footnote(page: &JudgedPage<'_>, label: &str) -> bool {
@@ -194,6 +195,56 @@ fn list_new_unanchored(page: &JudgedPage<'_>) -> Vec<String> {
         }
     }
     left
+}
+
+/// Code, addresses and version numbers that the run adds and that do not stand in its source as they are.
+fn check_code(page: &JudgedPage<'_>, after: &WikiPage, input: &VerifyInput<'_>, findings: &mut Vec<RunFinding>) {
+    let before = page.before.map_or_else(Vec::new, |page| list_code(page.document.body()));
+    let stands = |code: &str| input.texts.values().any(|text| text.holds(code));
+    for code in list_code(after.document.body()).iter().filter(|code| !before.contains(code) && !stands(code)) {
+        report(findings, page.file, RunFault::CodeNotInSource, code.chars().take(80).collect());
+    }
+}
+
+/// The code of a body, and what must be exact in its text: addresses and version numbers.
+fn list_code(body: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let (mut is_note, mut is_block) = (false, false);
+    for event in Parser::new_ext(body, PAGE_MARKDOWN) {
+        match event {
+            Event::Start(Tag::FootnoteDefinition(_)) => is_note = true,
+            Event::End(TagEnd::FootnoteDefinition) => is_note = false,
+            _ if is_note => {}
+            Event::Start(Tag::CodeBlock(_)) => is_block = true,
+            Event::End(TagEnd::CodeBlock) => is_block = false,
+            Event::Text(text) if is_block => found.extend(text.lines().map(|line| line.trim().to_owned())),
+            Event::Code(text) => found.push(text.into_string()),
+            Event::Start(Tag::Link { link_type, dest_url, .. }) if !matches!(link_type, LinkType::WikiLink { .. }) => {
+                found.push(dest_url.into_string());
+            }
+            Event::Text(text) => {
+                let is_part = |c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | ',' | ';');
+                let words = text.split(is_part).map(|word| word.trim_end_matches(['.', ':', '!', '?']));
+                found.extend(words.filter(|word| is_address(word) || is_version(word)).map(str::to_owned));
+            }
+            _ => {}
+        }
+    }
+    found.retain(|code| !code.trim().is_empty());
+    found
+}
+
+fn is_address(word: &str) -> bool {
+    word.starts_with("http://") || word.starts_with("https://")
+}
+
+/// Whether a word is a version number, such as `v1.2` or `1.2.3`. A date such as `31.03.2027` is none.
+fn is_version(word: &str) -> bool {
+    let number = word.strip_prefix(['v', 'V']).unwrap_or(word);
+    let parts: Vec<&str> = number.split('.').collect();
+    let is_number = parts.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_date = parts.len() == 3 && parts[0].len() <= 2 && parts[1].len() <= 2 && [2, 4].contains(&parts[2].len());
+    is_number && (parts.len() > 2 && !is_date || parts.len() > 1 && number != word)
 }
 
 /// Raw HTML and links that the run adds and that could do something in a reader's browser.

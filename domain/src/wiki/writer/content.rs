@@ -1,0 +1,230 @@
+//! Turns what a model writes into the text of a page: its quotes are found in the source, and its marks get their labels.
+//!
+//! A quote that does not stand in the source is refused, with the words of the source that come nearest.
+
+use crate::record::frontmatter::{self, RecordFields};
+use crate::wiki::quote::{Anchor, QuoteError, QuoteFinder, is_quote_label};
+use crate::wiki::search::split_words;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Marks around a quote in a footnote.
+const OPENING: [char; 5] = ['"', '“', '„', '«', '”'];
+const CLOSING: [char; 4] = ['"', '”', '“', '»'];
+/// The longest passage that is shown instead of a quote, in characters.
+const MAX_NEAREST: usize = 200;
+
+/// The source that a run may quote.
+#[derive(Clone, Copy)]
+pub(super) struct QuotedSource<'a> {
+    pub(super) id: &'a str,
+    pub(super) finder: &'a QuoteFinder<'a>,
+}
+
+/// A text with the labels of its marks.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct WrittenText {
+    /// What a frontmatter says; empty without one.
+    pub(super) fields: RecordFields,
+    /// Without footnotes.
+    pub(super) text: String,
+    /// By label.
+    pub(super) anchors: BTreeMap<String, Anchor>,
+}
+
+/// Reads the content of a page or of an edit.
+///
+/// # Errors
+/// The reply to the model.
+pub(super) fn read_content(content: &str, source: QuotedSource<'_>) -> Result<WrittenText, String> {
+    let content = strip_fence(content.trim());
+    let note = frontmatter::read_note(content.as_bytes()).map_err(|e| format!("error: the frontmatter: {e}"))?;
+    let (text, definitions) = split_footnotes(note.body());
+    let (mut anchors, mut labels) = (BTreeMap::new(), BTreeMap::new());
+    for (mark, definition) in definitions {
+        // What stands on the page keeps its footnote.
+        if is_quote_label(&mark) {
+            continue;
+        }
+        let anchor = find_anchor(&definition, source)?;
+        labels.insert(mark, anchor.label.clone());
+        anchors.insert(anchor.label.clone(), anchor);
+    }
+    let text = replace_marks(&text, &labels)?;
+    Ok(WrittenText { fields: note.fields().clone(), text, anchors })
+}
+
+/// The anchor of a quote.
+///
+/// # Errors
+/// The reply to the model.
+pub(super) fn anchor_quote(quote: &str, source: QuotedSource<'_>) -> Result<Anchor, String> {
+    let slice =
+        source.finder.find_quote(quote).and_then(|slice| source.finder.read_slice(slice).ok_or(QuoteError::Absent));
+    match slice {
+        Ok(words) => Ok(Anchor::new(source.id, words)),
+        Err(QuoteError::Absent) => {
+            let nearest = find_nearest(quote, source.finder.text());
+            let hint = nearest.map(|words| format!("; nearest: {words}")).unwrap_or_default();
+            Err(format!("error: quote not in source: {}{hint}", shorten(quote)))
+        }
+        Err(e @ (QuoteError::Length(_) | QuoteError::Unseen)) => Err(format!("error: {e}: {}", shorten(quote))),
+    }
+}
+
+/// A text that is one fence as a whole is what stands in it.
+fn strip_fence(text: &str) -> &str {
+    let inside = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let inside = inside.and_then(|rest| rest.split_once('\n')).filter(|(info, _)| {
+        let info = info.trim();
+        info.is_empty() || info == "markdown" || info == "md"
+    });
+    // Another fence within would end the first one.
+    inside.map(|(_, body)| body).filter(|body| !body.contains("```")).unwrap_or(text)
+}
+
+/// The text without its footnotes, and the footnotes in their order.
+fn split_footnotes(body: &str) -> (String, Vec<(String, String)>) {
+    let (mut text, mut notes, mut is_code) = (String::new(), Vec::<(String, String)>::new(), false);
+    let mut is_in_note = false;
+    for line in body.split_inclusive('\n') {
+        is_code ^= line.trim_start().starts_with("```");
+        let definition = line.strip_prefix("[^").and_then(|rest| rest.split_once("]:"));
+        match definition.filter(|_| !is_code) {
+            Some((mark, rest)) => {
+                notes.push((mark.trim().to_owned(), rest.trim().to_owned()));
+                is_in_note = true;
+            }
+            // A footnote goes on in indented lines.
+            None if is_in_note && line.starts_with([' ', '\t']) && !line.trim().is_empty() => {
+                if let Some((_, note)) = notes.last_mut() {
+                    note.push(' ');
+                    note.push_str(line.trim());
+                }
+            }
+            None => {
+                is_in_note = false;
+                text.push_str(line);
+            }
+        }
+    }
+    (text.trim_end().to_owned() + "\n", notes)
+}
+
+/// The quote in a footnote, which may name its source before it.
+fn find_anchor(definition: &str, source: QuotedSource<'_>) -> Result<Anchor, String> {
+    let (before, quote) = match (definition.find(OPENING), definition.rfind(CLOSING)) {
+        (Some(first), Some(last)) if first < last => {
+            let begin = first + definition[first..].chars().next().map_or(1, char::len_utf8);
+            (&definition[..first], &definition[begin..last])
+        }
+        _ => ("", definition),
+    };
+    let named = before.trim().trim_end_matches(['—', '–', '-', ':', ',']).trim().trim_matches(['`', '[', ']']);
+    let is_id = named.len() >= 2 && named.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    if is_id && named != source.id {
+        return Err(format!("error: a footnote quotes `{}`; quote {} alone", shorten(named), source.id));
+    }
+    anchor_quote(&quote.replace("\\\"", "\""), source)
+}
+
+/// Puts the labels in the place of the marks.
+fn replace_marks(text: &str, labels: &BTreeMap<String, String>) -> Result<String, String> {
+    let (mut replaced, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("[^") {
+        replaced.push_str(before);
+        let Some((mark, behind)) = after.split_once(']') else {
+            rest = after;
+            replaced.push_str("[^");
+            continue;
+        };
+        match labels.get(mark.trim()) {
+            Some(label) => replaced.push_str(&format!("[^{label}]")),
+            None if is_quote_label(mark) => replaced.push_str(&format!("[^{mark}]")),
+            None => {
+                let mark = shorten(mark);
+                return Err(format!(
+                    "error: the mark [^{mark}] has no footnote: add `[^{mark}]: \"words of the source\"`"
+                ));
+            }
+        }
+        rest = behind;
+    }
+    replaced.push_str(rest);
+    Ok(replaced)
+}
+
+/// The sentence of the source that shares the most words with a quote.
+fn find_nearest(quote: &str, text: &str) -> Option<String> {
+    let wanted: BTreeSet<String> = split_words(quote).collect();
+    let mut best: Option<(usize, &str)> = None;
+    let paragraphs = text.split("\n\n");
+    for sentence in paragraphs.flat_map(|text| text.split_inclusive(['.', '!', '?'])) {
+        let held: BTreeSet<String> = split_words(sentence).collect();
+        let count = wanted.intersection(&held).count();
+        if count * 2 > wanted.len() && best.is_none_or(|(most, _)| count > most) {
+            best = Some((count, sentence));
+        }
+    }
+    best.map(|(_, sentence)| {
+        sentence.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_NEAREST).collect()
+    })
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "The lease of plot 12\nends on 31 March 2027. \"Pay now\", it says. A stopcock is a valve.\n";
+
+    fn read(content: &str) -> Result<WrittenText, String> {
+        let finder = QuoteFinder::new(SOURCE);
+        read_content(content, QuotedSource { id: "lease", finder: &finder })
+    }
+
+    #[test]
+    fn marks_get_the_labels_of_their_quotes() {
+        let label = &Anchor::new("lease", "The lease of plot 12\nends on 31 March 2027.").label;
+        for footnote in [
+            "[^1]: \"The lease of plot 12 ends on 31 March 2027.\"",
+            "[^1]: lease — \"The lease of plot 12 ends on 31 March 2027.\"",
+            "[^1]: [lease], “The lease of plot 12\n  ends on 31 March 2027.”",
+            "[^1]: The lease of plot 12 ends on 31 March 2027.",
+        ] {
+            let read = read(&format!("# Plot 12\n\nIt ends.[^1]\n\n{footnote}\n")).unwrap();
+            assert_eq!(read.text, format!("# Plot 12\n\nIt ends.[^{label}]\n"), "{footnote}");
+            assert_eq!(read.anchors.keys().collect::<Vec<_>>(), [label]);
+        }
+        let inner = read("It says so.[^q]\n\n[^q]: lease: \"\\\"Pay now\\\", it says.\"\n").unwrap();
+        assert_eq!(inner.anchors.values().next().unwrap().quote, "\"Pay now\", it says.");
+    }
+
+    #[test]
+    fn a_frontmatter_is_read_and_a_fence_around_everything_is_not_part_of_it() {
+        let read = read("```markdown\n---\ntags: [a]\n---\nIt is.[^c6107d23f]\n```").unwrap();
+        assert_eq!((read.text.as_str(), read.fields["tags"][0].as_str()), ("It is.[^c6107d23f]\n", Some("a")));
+    }
+
+    #[test]
+    fn what_does_not_stand_in_the_source_is_refused() {
+        for (content, part) in [
+            (
+                "It ends.[^1]\n\n[^1]: \"The lease of plot 12 ends on 31 March 2029.\"",
+                "quote not in source: The lease of plot 12 ends on 31 March 2029.; nearest: ",
+            ),
+            ("It ends.[^1]\n\n[^1]: \"short\"", "8 to 400 characters"),
+            (
+                "It ends.[^1]\n\n[^1]: letter — \"The lease of plot 12\"",
+                "a footnote quotes `letter`; quote lease alone",
+            ),
+            ("It ends.[^2]", "the mark [^2] has no footnote"),
+            ("---\ntitle: [x\n---\n", "the frontmatter"),
+        ] {
+            let refused = read(content).unwrap_err();
+            assert!(refused.starts_with("error: ") && refused.contains(part), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! The pages that a writer stages: each call of a tool changes them, or is refused with the reason.
+//!
+//! Every change is judged by the rules of the verifier at once, so that the model can correct it. Replayed on the same wiki,
+//! the same calls give the same pages.
+
+use super::content::{QuotedSource, WrittenText, anchor_quote, read_content};
+use super::dispute::{NewSide, add_side};
+use super::patch::patch_text;
+use super::tools::{Dispute, PageContent, WriterCall, read_call};
+use crate::record::frontmatter::{self, FieldEdit, FrontmatterError};
+use crate::record::plain_text::{escape_one_line, to_one_line};
+use crate::steward::conversation::{ToolCall, ToolReply};
+use crate::time::format_seconds;
+use crate::wiki::ACCEPTED_FILES;
+use crate::wiki::manifest::EffectiveManifest;
+use crate::wiki::merge::SplitBody;
+use crate::wiki::names::{name_folder, name_kind, name_page, name_summary};
+use crate::wiki::page::{MAX_SUMMARY, WikiPage, read_page, shorten};
+use crate::wiki::page_text::{AnchoredText, NewPage};
+use crate::wiki::path::PagePath;
+use crate::wiki::plan::RunFile;
+use crate::wiki::quote::{Anchor, QuoteFinder};
+use crate::wiki::run::WikiRunType;
+use crate::wiki::search::{PageFilter, search_pages};
+use crate::wiki::verify::{RunFault, RunFinding, VerifyInput, verify_run};
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The most characters of a reply that holds a page or a list.
+const MAX_REPLY: usize = 8_000;
+/// The most pages that a search shows.
+const MAX_HITS: usize = 10;
+/// The most tags of a page, and questions of a run.
+const MAX_TAGS: usize = 5;
+const MAX_IDEAS: usize = 5;
+/// The longest title and reason, in characters.
+const MAX_TITLE: usize = 200;
+const MAX_REASON: usize = 200;
+/// How sure a page is with one source, with more, and in dispute: from 0 to 1.
+const ONE_SOURCE: f64 = 0.7;
+const MORE_SOURCES: f64 = 0.9;
+const DISPUTED: f64 = 0.5;
+/// The longest slug before a number.
+const MAX_NUMBERED: usize = 90;
+
+/// What a writer works on.
+pub struct DraftInput<'a> {
+    /// The folder of the wiki, relative to the root of the vault.
+    pub folder: &'a str,
+    pub manifest: &'a EffectiveManifest,
+    pub pages: &'a [WikiPage],
+    pub source_id: &'a str,
+    pub source_title: &'a str,
+    /// The texts of the sources that the run may quote: its own one.
+    pub texts: &'a BTreeMap<String, QuoteFinder<'a>>,
+    pub began: DateTime<Utc>,
+}
+
+/// A related page that needs no change, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnchangedPage {
+    pub slug: String,
+    pub reason: String,
+}
+
+/// The staged pages of a writer.
+pub struct RunDraft<'a> {
+    input: &'a DraftInput<'a>,
+    /// The pages as they would be.
+    pages: Vec<WikiPage>,
+    /// The files that were changed, in their order.
+    changed: Vec<String>,
+    pub ideas: Vec<String>,
+    pub unchanged: Vec<UnchangedPage>,
+    /// Whether changes are judged. What was accepted once is replayed without it.
+    judges: bool,
+}
+
+impl<'a> RunDraft<'a> {
+    #[must_use]
+    pub fn new(input: &'a DraftInput<'a>) -> Self {
+        Self {
+            input,
+            pages: input.pages.to_vec(),
+            changed: Vec::new(),
+            ideas: Vec::new(),
+            unchanged: Vec::new(),
+            judges: true,
+        }
+    }
+
+    /// Carries out a call.
+    pub fn run_call(&mut self, call: &ToolCall) -> ToolReply {
+        match read_call(call).map(|call| self.carry_out(call)) {
+            Ok(Ok(text)) => ToolReply::ok(text),
+            Ok(Err(text)) => ToolReply::error(text),
+            Err(reply) => reply,
+        }
+    }
+
+    /// Carries out a call that was accepted before. With `judge`, it is judged again.
+    ///
+    /// # Errors
+    /// Why it cannot be carried out on the pages as they are now.
+    pub fn replay_call(&mut self, call: &ToolCall, judge: bool) -> Result<(), String> {
+        self.judges = judge;
+        let reply = self.run_call(call);
+        self.judges = true;
+        if reply.is_error { Err(reply.text) } else { Ok(()) }
+    }
+
+    /// Whether there is a summary of the source.
+    #[must_use]
+    pub fn has_summary(&self) -> bool {
+        let slug = name_summary(self.input.source_id);
+        self.pages.iter().any(|page| page.slug == slug)
+    }
+
+    /// The files that the run changes.
+    #[must_use]
+    pub fn list_files(&self) -> Vec<RunFile> {
+        let after = |file: &String| self.pages.iter().find(|page| page.file == *file);
+        let render = |page: &WikiPage| page.document.as_bytes().to_vec();
+        let files = self.changed.iter().filter_map(|file| {
+            let path = PagePath::new(self.input.folder, file).ok()?;
+            let before = self.input.pages.iter().find(|page| page.file == *file);
+            Some(RunFile { path, before: before.map(render), after: after(file).map(render) })
+        });
+        files.filter(|file| file.before != file.after).collect()
+    }
+
+    fn carry_out(&mut self, call: WriterCall) -> Result<String, String> {
+        match call {
+            WriterCall::WritePage(content) => self.write_page(&content),
+            WriterCall::EditPage { slug, old, new } => self.edit_page(&slug, &old, &new),
+            WriterCall::MarkDisputed(dispute) => self.mark_disputed(&dispute),
+            WriterCall::NoChange { slug, reason } => {
+                let page = self.find_slug(&slug)?;
+                let reason = to_one_line(&reason).chars().take(MAX_REASON).collect();
+                let unchanged = UnchangedPage { slug: page.slug.clone(), reason };
+                self.unchanged.retain(|known| known.slug != unchanged.slug);
+                self.unchanged.push(unchanged);
+                Ok("Noted.".to_owned())
+            }
+            WriterCall::UpdateIdeas { ideas } => {
+                let ideas = ideas.iter().map(|idea| to_one_line(idea.trim())).filter(|idea| !idea.is_empty());
+                let mut new: Vec<String> = Vec::new();
+                for idea in ideas.filter(|idea| !self.ideas.contains(idea)) {
+                    if !new.contains(&idea) {
+                        new.push(idea);
+                    }
+                }
+                let free = MAX_IDEAS.saturating_sub(self.ideas.len());
+                let added = new.len().min(free);
+                self.ideas.extend(new.into_iter().take(free));
+                Ok(format!("Added {added} ideas"))
+            }
+            WriterCall::ReadPage { slug } => {
+                let page = self.find_slug(&slug)?;
+                Ok(page.document.body().chars().take(MAX_REPLY).collect())
+            }
+            WriterCall::SearchWiki { query } => {
+                let hits = search_pages(&self.pages, &query, &PageFilter::default(), MAX_HITS);
+                let lines: String =
+                    hits.iter().map(|hit| format!("{} ({}): {}\n", hit.slug, hit.title, hit.passage)).collect();
+                Ok(if lines.is_empty() {
+                    "No page holds these words.".to_owned()
+                } else {
+                    lines.chars().take(MAX_REPLY).collect()
+                })
+            }
+        }
+    }
+
+    fn source(&self) -> Result<QuotedSource<'a>, String> {
+        let finder = self.input.texts.get(self.input.source_id).ok_or("error: the source has no text")?;
+        Ok(QuotedSource { id: self.input.source_id, finder })
+    }
+
+    fn find_slug(&self, slug: &str) -> Result<&WikiPage, String> {
+        let name = slug.trim().trim_start_matches("[[").trim_end_matches("]]").to_lowercase();
+        let is_named = |page: &&WikiPage| page.slug.to_lowercase() == name || page.title.to_lowercase() == name;
+        let found = self.pages.iter().find(is_named);
+        found.ok_or_else(|| "error: there is no page of this name: search for it, or write it".to_owned())
+    }
+
+    /// The page that is called like this, by its title or an alias.
+    fn find_called(&self, title: &str) -> Option<&WikiPage> {
+        let title = title.to_lowercase();
+        let is_called = |page: &&WikiPage| {
+            std::iter::once(&page.title).chain(&page.aliases).any(|name| name.to_lowercase() == title)
+        };
+        self.pages.iter().find(is_called)
+    }
+
+    fn write_page(&mut self, content: &PageContent) -> Result<String, String> {
+        let kind = name_kind(&content.page_type.trim().replace(' ', "-"));
+        let kinds = self.input.manifest.list_writable_kinds();
+        if !kinds.contains(&kind) {
+            return Err(format!("error: no page_type of this wiki; there are {}", kinds.join(", ")));
+        }
+        let written = read_content(&content.content, self.source()?)?;
+        let stated = written.fields.get("title").and_then(Value::as_str);
+        let title =
+            to_one_line(Some(content.title.trim()).filter(|title| !title.is_empty()).or(stated).unwrap_or_default());
+        if title.is_empty() || title.chars().count() > MAX_TITLE {
+            return Err(format!("error: a title has 1 to {MAX_TITLE} characters"));
+        }
+        let summary_slug = name_summary(self.input.source_id);
+        let existing = match kind.as_str() {
+            "summary" => self.pages.iter().find(|page| page.slug == summary_slug),
+            _ => self.find_called(&title),
+        };
+        if let Some(page) = existing.cloned() {
+            if !kinds.contains(&page.kind) {
+                return Err(format!("error: a page of the kind {} has this title: choose another one", page.kind));
+            }
+            let text = self.extend_page(&page, &written)?;
+            return self.set_page(&page.file, text);
+        }
+        let slug = if kind == "summary" { summary_slug } else { self.choose_slug(&title) };
+        let file = format!("{}/{slug}.md", name_folder(&kind));
+        let page = self.build_page(&slug, &kind, &title, &content.summary, written);
+        self.set_page(&file, page)
+    }
+
+    /// A new page with what the model wrote.
+    fn build_page(&self, slug: &str, kind: &str, title: &str, summary: &str, written: WrittenText) -> String {
+        let list = |name: &str| -> Vec<String> {
+            let items = written.fields.get(name).and_then(Value::as_array).into_iter().flatten();
+            items
+                .filter_map(Value::as_str)
+                .map(|text| to_one_line(text.trim()))
+                .filter(|text| !text.is_empty())
+                .collect()
+        };
+        let is_tag = |tag: &String| tag.starts_with(|c: char| c.is_ascii_lowercase()) && name_page(tag) == *tag;
+        let known: BTreeSet<&String> = self.input.pages.iter().flat_map(|page| &page.tags).collect();
+        let (mut tags, new): (Vec<String>, Vec<String>) =
+            list("tags").into_iter().filter(is_tag).partition(|tag| known.contains(tag));
+        tags.extend(new);
+        tags.truncate(MAX_TAGS);
+        let has_heading = written.text.lines().any(|line| line.starts_with("# "));
+        let heading = if has_heading { String::new() } else { format!("# {}\n\n", escape_one_line(title)) };
+        let stated = written.fields.get("summary").and_then(Value::as_str).unwrap_or_default();
+        let summary = if summary.trim().is_empty() { stated } else { summary };
+        let page = NewPage {
+            slug: slug.to_owned(),
+            kind: kind.to_owned(),
+            title: title.to_owned(),
+            sources: vec![self.input.source_id.to_owned()],
+            confidence: lower_confidence(&written, ONE_SOURCE),
+            updated_at: self.input.began,
+            summary: shorten(&to_one_line(summary.trim()), MAX_SUMMARY),
+            tags,
+            aliases: list("aliases"),
+        };
+        page.render(&AnchoredText { text: format!("{heading}{}", written.text.trim_start()), anchors: written.anchors })
+    }
+
+    /// The page with what the model wrote in the place of its text. What stands in both keeps its bytes.
+    fn extend_page(&self, page: &WikiPage, written: &WrittenText) -> Result<String, String> {
+        let body = SplitBody::new(page.document.body());
+        let text = patch_text(body.text, &written.text);
+        self.render_changed(page, &text, written.anchors.values())
+    }
+
+    fn edit_page(&mut self, slug: &str, old: &str, new: &str) -> Result<String, String> {
+        let page = self.find_slug(slug)?.clone();
+        let body = SplitBody::new(page.document.body());
+        match body.text.matches(old).count() {
+            _ if old.trim().is_empty() => return Err("error: `old` is empty".to_owned()),
+            0 => return Err("error: no match".to_owned()),
+            1 => {}
+            count => return Err(format!("error: {count} matches")),
+        }
+        let written = read_content(new, self.source()?)?;
+        // Blanks around an edit are those of the text around it.
+        let inner = written.text.trim_end_matches('\n');
+        let text = body.text.replacen(old.trim_end_matches('\n'), inner, 1);
+        let text = self.render_changed(&page, &text, written.anchors.values())?;
+        self.set_page(&page.file, text)
+    }
+
+    fn mark_disputed(&mut self, dispute: &Dispute) -> Result<String, String> {
+        let page = self.find_slug(&dispute.slug)?.clone();
+        let anchor = anchor_quote(&dispute.quote, self.source()?)?;
+        let side = NewSide {
+            source: self.input.source_id,
+            statement: &dispute.statement,
+            anchor: &anchor,
+            at: self.input.began,
+        };
+        let body = SplitBody::new(page.document.body());
+        let text = add_side(&page, body.text, dispute.claim.trim().trim_matches(['[', ']', '^']), &side)?;
+        let text = self.render_changed(&page, &text, std::iter::once(&anchor))?;
+        self.set_page(&page.file, text)
+    }
+
+    /// The page with another text above its footnotes, the new footnotes, and its fields as they follow.
+    fn render_changed<'n>(
+        &self,
+        page: &WikiPage,
+        text: &str,
+        anchors: impl Iterator<Item = &'n Anchor>,
+    ) -> Result<String, String> {
+        let body = SplitBody::new(page.document.body());
+        let known = body.list_labels();
+        let added: String = anchors
+            .filter(|anchor| !known.contains(&anchor.label.as_str()))
+            .map(|anchor| format!("{}\n", anchor.render()))
+            .collect();
+        let (gap, notes) = body.split_below();
+        let (gap, line) = (
+            if gap.is_empty() { "\n" } else { gap },
+            if notes.is_empty() || notes.ends_with('\n') { "" } else { "\n" },
+        );
+        let above = &page.document.as_str()[..page.document.as_str().len() - page.document.body().len()];
+        let text = format!("{above}{}\n{gap}{notes}{line}{added}", text.trim_end_matches('\n'));
+        self.set_fields(page, &text).map_err(|e| format!("error: {e}"))
+    }
+
+    /// Completes the pages when everything is written: what they contradict and, with `links`, the links between the pages of
+    /// the run and its summary.
+    ///
+    /// # Errors
+    /// A page cannot be edited.
+    pub fn finish(&mut self, links: bool) -> Result<(), String> {
+        let slug = name_summary(self.input.source_id);
+        let link = |page: &WikiPage| format!("[[{}|{}]]", page.slug, page.title.replace(['[', ']', '|'], ""));
+        let Some(summary) = self.pages.iter().find(|page| page.slug == slug).cloned() else { return Ok(()) };
+        let changed: Vec<WikiPage> =
+            self.changed.iter().filter_map(|file| self.pages.iter().find(|page| page.file == *file)).cloned().collect();
+        for page in &changed {
+            let mut text = page.document.as_str().to_owned();
+            let before = self.input.pages.iter().find(|known| known.file == page.file);
+            let is_disputed = before.map_or(0, |before| before.body.disputed.len()) < page.body.disputed.len()
+                || page.body.disputed.iter().any(|_| page.sources.iter().any(|source| source == self.input.source_id));
+            if is_disputed && page.slug != slug && !page.contradicts.contains(&slug) {
+                let listed =
+                    page.contradicts.iter().map(String::as_str).chain([slug.as_str()]).map(Value::from).collect();
+                let edit = FieldEdit { field: "contradicts".to_owned(), value: Some(Value::Array(listed)) };
+                let edited = frontmatter::edit_fields(text.as_bytes(), &[edit]).map_err(|e| e.to_string())?;
+                text = String::from_utf8_lossy(&edited).into_owned();
+            }
+            let others = changed.iter().filter(|other| other.slug != slug);
+            let wanted: Vec<String> = match page.slug == slug {
+                true => others.filter(|other| !holds_link(page, &other.slug)).map(link).collect(),
+                false => {
+                    Some(&summary).filter(|summary| !holds_link(page, &summary.slug)).map(link).into_iter().collect()
+                }
+            };
+            if links && !wanted.is_empty() {
+                text = append_line(&text, &format!("See also: {}", wanted.join(", ")))?;
+            }
+            self.judges = false;
+            let set = self.set_page(&page.file, text);
+            self.judges = true;
+            set?;
+        }
+        Ok(())
+    }
+
+    /// Sets the fields that follow from the text: the sources, the time and how sure it is.
+    fn set_fields(&self, page: &WikiPage, text: &str) -> Result<String, FrontmatterError> {
+        let source = self.input.source_id;
+        let set = |field: &str, value: Value| FieldEdit { field: field.to_owned(), value: Some(value) };
+        let mut edits = vec![set("updated_at", format_seconds(self.input.began).into())];
+        let add = |field: &str, new: &str| {
+            let listed = page.document.fields().get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+            Value::Array(listed.into_iter().chain(std::iter::once(Value::from(new))).collect())
+        };
+        if !page.sources.iter().any(|known| known == source) {
+            edits.push(set("sources", add("sources", source)));
+        }
+        let read = read_page(&page.file, text.as_bytes()).page;
+        let is_disputed = read.as_ref().is_some_and(|read| !read.body.disputed.is_empty());
+        let sources = page.sources.iter().map(String::as_str).chain([source]).collect::<BTreeSet<_>>().len();
+        let most = match sources {
+            _ if is_disputed => DISPUTED,
+            0 | 1 => ONE_SOURCE,
+            _ => MORE_SOURCES,
+        };
+        // What a person or a model set lower stays, unless code had set it.
+        let is_ours = [ONE_SOURCE, MORE_SOURCES, DISPUTED].contains(&page.confidence);
+        let confidence = if is_ours { most } else { page.confidence.min(most) };
+        if (confidence - page.confidence).abs() > f64::EPSILON {
+            edits.push(set("confidence", confidence.into()));
+        }
+        let edited = frontmatter::edit_fields(text.as_bytes(), &edits)?;
+        Ok(String::from_utf8_lossy(&edited).into_owned())
+    }
+
+    /// A slug that no other page has, and no file of a person.
+    fn choose_slug(&self, title: &str) -> String {
+        let named = name_page(title);
+        let is_reserved = ACCEPTED_FILES.iter().any(|file| file.eq_ignore_ascii_case(&format!("{named}.md")))
+            || named == "overview"
+            || named.starts_with("summary-");
+        let slug = if is_reserved { format!("{named}-page") } else { named };
+        let stem = slug.get(..MAX_NUMBERED).unwrap_or(&slug).trim_end_matches('-').to_owned();
+        let is_free = |slug: &String| self.pages.iter().all(|page| page.slug != *slug);
+        let numbered = (2..).map(|n| format!("{stem}-{n}"));
+        std::iter::once(slug.clone()).chain(numbered).find(is_free).unwrap_or(slug)
+    }
+
+    /// Stages a page, if the rules find no fault.
+    fn set_page(&mut self, file: &str, text: String) -> Result<String, String> {
+        let reading = read_page(file, text.as_bytes());
+        let Some(page) = reading.page else {
+            let problem = reading.findings.first().map(|finding| finding.problem.clone()).unwrap_or_default();
+            return Err(format!("error: the page would not be valid: {problem}"));
+        };
+        let (pages, changed) = (self.pages.clone(), self.changed.clone());
+        let name = page.file.rsplit('/').next().unwrap_or_default().to_owned();
+        match self.pages.iter_mut().find(|known| known.file == file) {
+            Some(known) => *known = page,
+            None => self.pages.push(page),
+        }
+        if !self.changed.iter().any(|known| known == file) {
+            self.changed.push(file.to_owned());
+        }
+        if self.judges
+            && let Some(finding) = self.find_fault(file)
+        {
+            (self.pages, self.changed) = (pages, changed);
+            return Err(explain_fault(&finding));
+        }
+        Ok(format!("Written: {name}"))
+    }
+
+    /// The first fault of a page, or of the run as it is so far.
+    fn find_fault(&self, file: &str) -> Option<RunFinding> {
+        let files = self.list_files();
+        // The summary may still come.
+        let input = VerifyInput {
+            manifest: self.input.manifest,
+            pages: self.input.pages,
+            files: &files,
+            texts: self.input.texts,
+            run_type: WikiRunType::Manual,
+            source: None,
+        };
+        let is_ours = |finding: &RunFinding| finding.file == file || finding.file.is_empty();
+        verify_run(&input).findings.into_iter().find(is_ours)
+    }
+}
+
+fn holds_link(page: &WikiPage, slug: &str) -> bool {
+    let body = page.document.body();
+    body.contains(&format!("[[{slug}]]")) || body.contains(&format!("[[{slug}|"))
+}
+
+/// A page with a paragraph below its text, above its footnotes.
+fn append_line(page: &str, line: &str) -> Result<String, String> {
+    let note = frontmatter::read_note(page.as_bytes()).map_err(|e| e.to_string())?;
+    let body = SplitBody::new(note.body());
+    let (gap, notes) = body.split_below();
+    let above = &page[..page.len() - note.body().len()];
+    let gap = if gap.is_empty() && !notes.is_empty() { "\n" } else { gap };
+    Ok(format!("{above}{}\n\n{line}\n{gap}{notes}", body.text.trim_end_matches('\n')))
+}
+
+/// How sure the model says that it is, if that is less.
+fn lower_confidence(written: &WrittenText, most: f64) -> f64 {
+    let stated = written.fields.get("confidence").and_then(Value::as_f64).filter(|value| (0.0..=1.0).contains(value));
+    stated.map_or(most, |stated| stated.min(most))
+}
+
+/// What is said to the model about a fault.
+fn explain_fault(finding: &RunFinding) -> String {
+    let RunFinding { fault, problem, .. } = finding;
+    match fault {
+        RunFault::DropsClaims => {
+            format!("error: {}: keep it or mark it disputed", problem.replacen("it drops", "drops", 1))
+        }
+        RunFault::BlockChanged => format!("error: what stands on the page stays: {problem}"),
+        RunFault::CodeNotInSource => format!("error: not in source: say it in prose or leave it out: {problem}"),
+        fault => format!("error: {}: {problem}", fault.explain()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
