@@ -5,6 +5,8 @@
 
 pub mod document;
 pub mod reader;
+mod turn;
+pub mod writer;
 
 use crate::failure::retryable_failure;
 use crate::steward::judge::run_until_cancelled;
@@ -22,6 +24,7 @@ use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
 use steward_domain::wiki::source_text::{DecodedText, find_format};
 use steward_domain::wiki::verify::Verdict;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
+use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::wiki::folder::WikiFolder;
 use steward_vault::wiki::ingest::{describe_findings, judge_run, stage_by_rules};
@@ -29,18 +32,21 @@ use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
 use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
 use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::sources::SourceDocument;
-use steward_vault::wiki::staged::{RunMeta, RunState, StagedRun, StagedRuns};
-use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
-use steward_workflows::{CommitIngestOutput, IngestInput, StageIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
+use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRun, StagedRuns};
+use steward_vault::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_wiki};
+use steward_vault::wiki::write::{SessionStep, WriterSession};
+use steward_workflows::{
+    CommitIngestOutput, IngestInput, SendTurnInput, SendTurnOutput, StageIngestOutput, WikiRequest, WikiRunInput,
+    WikiRunOutput,
+};
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
+use writer::WikiWriter;
 
 const NOT_FOUND: u16 = 404;
 const CONFLICT: u16 = 409;
 const UNPROCESSABLE: u16 = 422;
-/// Who writes the pages of a source, for its log entry and its record.
-const RULES_WRITER: &str = "rules";
 /// What is said under a stop.
 const STOPPED: &str = "stopped: `steward resume` ends the stop";
 
@@ -55,6 +61,8 @@ pub struct WikiActivities {
     /// What happens to a run that passed.
     pub mode: WikiMode,
     pub reader: DocumentReader,
+    /// Who writes the pages.
+    pub writer: WikiWriter,
 }
 
 #[activities]
@@ -75,9 +83,14 @@ impl WikiActivities {
         ctx: ActivityContext,
         input: IngestInput,
     ) -> Result<StageIngestOutput, ActivityError> {
-        let (writer, mode) = (Arc::clone(&self.vault.writer), self.mode);
+        let writer = Arc::clone(&self.vault.writer);
+        let settings = StageSettings {
+            mode: self.mode,
+            model: self.writer.describe_model(),
+            allows_unverified: self.writer.allows_unverified,
+        };
         run_until_cancelled(&ctx, async {
-            match run_blocking(move || stage_source(&writer, &input, mode)).await? {
+            match run_blocking(move || stage_source(&writer, &input, &settings)).await? {
                 Ok(output) => Ok(output),
                 Err(e) => {
                     let (status, message) = refuse(e).map_err(retryable_failure)?;
@@ -86,6 +99,15 @@ impl WikiActivities {
             }
         })
         .await
+    }
+
+    #[activity(definition = steward_workflows::activities::SendTurn)]
+    pub async fn send_turn(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: SendTurnInput,
+    ) -> Result<SendTurnOutput, ActivityError> {
+        run_until_cancelled(&ctx, self.take_turn(input)).await
     }
 
     #[activity(definition = steward_workflows::activities::CommitIngest)]
@@ -286,7 +308,11 @@ fn describe_rollback(reverted: &RevertedRun) -> Vec<String> {
 }
 
 /// Stages a source, and says whether the run waits for a person.
-fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Result<StageIngestOutput, WikiRunError> {
+fn stage_source(
+    writer: &VaultWriter,
+    input: &IngestInput,
+    settings: &StageSettings,
+) -> Result<StageIngestOutput, WikiRunError> {
     let root = writer.root();
     let folder = find_wiki_folder(root, &input.wiki)?;
     if stop::is_stopped(root) {
@@ -308,7 +334,7 @@ fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Re
         by: input.by.clone(),
         began: input.at,
         source: Some(input.source.clone()),
-        writer: RULES_WRITER.to_owned(),
+        writer: settings.model.clone().unwrap_or_else(|| RULES_WRITER.to_owned()),
     };
     let runs = StagedRuns::new(root);
     if let Err(error) = runs.remove_old(Utc::now()) {
@@ -322,10 +348,13 @@ fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Re
     }
     let run = runs.begin(&meta)?;
     run.set_status(RunState::Pending, Utc::now(), "it is being written")?;
-    if let Err(e) = stage_by_rules(root, &wiki, &run) {
-        return reject(&run, e).map(|(status, message)| StageIngestOutput::Refused { status, message });
-    }
-    let waits = input.draft || mode == WikiMode::Pending;
+    let (run, wiki) = match stage_pages(root, wiki, run)? {
+        StagedPages::Staged(run, wiki) => (run, wiki),
+        StagedPages::Writing => return Ok(StageIngestOutput::Writing { run: meta.run }),
+        StagedPages::Refused { status, message } => return Ok(StageIngestOutput::Refused { status, message }),
+    };
+    let is_unverified = !meta.is_by_rules();
+    let waits = input.draft || settings.mode == WikiMode::Pending || is_unverified && !settings.allows_unverified;
     if waits {
         let verdict = judge_run(root, &wiki, &meta, &read_files(&run)?)?;
         run.write_verdict(&verdict)?;
@@ -333,9 +362,60 @@ fn stage_source(writer: &VaultWriter, input: &IngestInput, mode: WikiMode) -> Re
             let refused = reject(&run, WikiRunError::Verdict(Box::new(verdict)));
             return refused.map(|(status, message)| StageIngestOutput::Refused { status, message });
         }
-        run.set_status(RunState::Pending, Utc::now(), "it waits for a person; the rules found no fault")?;
+        let unverified = if is_unverified { "; unverified: no second model checked it" } else { "" };
+        let reason = format!("it waits for a person; the rules found no fault{unverified}");
+        run.set_status(RunState::Pending, Utc::now(), &reason)?;
     }
     Ok(StageIngestOutput::Staged { run: meta.run, waits })
+}
+
+/// What decides how a source is staged.
+struct StageSettings {
+    mode: WikiMode,
+    /// The model that writes; `None` for fixed rules.
+    model: Option<String>,
+    /// Whether pages that no second model checked may be committed without a person.
+    allows_unverified: bool,
+}
+
+/// What staging the pages of a run came to.
+enum StagedPages {
+    Staged(StagedRun, ReadWiki),
+    /// The model has not ended.
+    Writing,
+    Refused {
+        status: u16,
+        message: String,
+    },
+}
+
+/// Stages the pages of a run, by fixed rules or as a model has written them.
+fn stage_pages(root: &VaultRoot, wiki: ReadWiki, run: StagedRun) -> Result<StagedPages, WikiRunError> {
+    let refuse = |run: &StagedRun, e| reject(run, e).map(|(status, message)| StagedPages::Refused { status, message });
+    if run.meta.is_by_rules() {
+        return match stage_by_rules(root, &wiki, &run) {
+            Ok(()) => Ok(StagedPages::Staged(run, wiki)),
+            Err(e) => refuse(&run, e),
+        };
+    }
+    let (meta, runs) = (run.meta.clone(), StagedRuns::new(root));
+    let opened = WriterSession::open(root, wiki, run);
+    let mut session = match opened {
+        Ok(session) => session,
+        // The session had the run, which is free again.
+        Err(e) => return refuse(&runs.open(&meta.run)?, e),
+    };
+    match session
+        .advance()
+        .and_then(|step| if matches!(step, SessionStep::Done) { session.stage().map(|()| step) } else { Ok(step) })
+    {
+        Ok(SessionStep::Done) => {
+            let (run, wiki) = session.into_run();
+            Ok(StagedPages::Staged(run, wiki))
+        }
+        Ok(SessionStep::Send { .. } | SessionStep::Failed(_)) => Ok(StagedPages::Writing),
+        Err(e) => refuse(session.run(), e),
+    }
 }
 
 /// Ends a run that is refused. A failure of the machine ends nothing, because it is tried again.
@@ -371,7 +451,8 @@ fn commit_run(
             run.set_status(RunState::Committed, Utc::now(), committed.receipt.record.as_str())?;
             let displaced = committed.displaced.iter().map(|path| format!("what was edited there is in {path}"));
             let notes = notes.into_iter().chain(displaced).collect();
-            Ok(CommitIngestOutput::Committed { record: committed.receipt.record, pages: committed.pages, notes })
+            let (record, pages, writer) = (committed.receipt.record, committed.pages, run.meta.writer.clone());
+            Ok(CommitIngestOutput::Committed { record, pages, notes, writer })
         }
         Err(WikiRunError::Stale) => Ok(CommitIngestOutput::Stale),
         Err(e) => {

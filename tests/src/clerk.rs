@@ -40,6 +40,10 @@ pub enum Says {
     Verdict(&'static str, f64),
     /// Any text instead of a verdict.
     Text(String),
+    /// Calls of tools, by name with their arguments.
+    Calls(Vec<(String, Value)>),
+    /// A status with a message.
+    Error(u16, String),
     /// A status, with an optional `Retry-After`.
     Status(u16, Option<String>),
     /// Another answer, after the gate is open.
@@ -112,7 +116,8 @@ impl Drop for Clerk {
 async fn answer(api: Api, State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -> Response {
     let body: Value = serde_json::from_slice(&body).unwrap();
     let data = body["messages"].as_array().unwrap().iter().find(|m| m["role"] == "user").unwrap();
-    let question = serde_json::from_str(data["content"].as_str().unwrap()).unwrap();
+    let text = data["content"].as_str().or_else(|| data["content"][0]["text"].as_str());
+    let question = serde_json::from_str(text.unwrap()).unwrap();
     let key = headers.get("authorization").and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     let key = key.unwrap_or_default().to_owned();
     let asked = {
@@ -142,6 +147,10 @@ fn respond(api: Api, asked: &Asked, says: Says) -> Response {
     match says {
         Says::Verdict(decision, confidence) => completion(api, &verdict(asked, decision, confidence).to_string()),
         Says::Text(text) => completion(api, &text),
+        Says::Calls(calls) => Json(turn(api, &calls)).into_response(),
+        Says::Error(status, message) => {
+            (StatusCode::from_u16(status).unwrap(), Json(json!({"error": {"message": message}}))).into_response()
+        }
         Says::Status(status, wait) => {
             let mut headers = HeaderMap::new();
             if let Some(wait) = wait {
@@ -167,8 +176,38 @@ pub fn verdict(asked: &Asked, decision: &str, confidence: f64) -> Value {
     })
 }
 
+/// The calls in the API's own form.
+fn turn(api: Api, calls: &[(String, Value)]) -> Value {
+    let number = |at: usize| format!("call_{at}");
+    match api {
+        Api::OpenAi => {
+            let mut body = completion_body(api, "");
+            let call = |(at, (name, arguments)): (usize, &(String, Value))| json!({"id": number(at), "type": "function", "function": {"name": name, "arguments": arguments.to_string()}});
+            body["choices"][0]["message"]["tool_calls"] = calls.iter().enumerate().map(call).collect();
+            body
+        }
+        Api::Anthropic => {
+            let mut body = completion_body(api, "");
+            let call = |(at, (name, input)): (usize, &(String, Value))| json!({"type": "tool_use", "id": number(at), "name": name, "input": input});
+            body["content"] = calls.iter().enumerate().map(call).collect();
+            body
+        }
+        Api::Ollama => {
+            let mut body = completion_body(api, "");
+            let call =
+                |(name, arguments): &(String, Value)| json!({"function": {"name": name, "arguments": arguments}});
+            body["message"]["tool_calls"] = calls.iter().map(call).collect();
+            body
+        }
+    }
+}
+
 fn completion(api: Api, content: &str) -> Response {
-    let body = match api {
+    Json(completion_body(api, content)).into_response()
+}
+
+fn completion_body(api: Api, content: &str) -> Value {
+    match api {
         Api::OpenAi => json!({
             "id": "c", "object": "chat.completion", "model": "scripted",
             "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": content}}],
@@ -184,6 +223,5 @@ fn completion(api: Api, content: &str) -> Response {
             "message": {"role": "assistant", "content": content}, "done": true, "done_reason": "stop",
             "prompt_eval_count": 100, "eval_count": 20,
         }),
-    };
-    Json(body).into_response()
+    }
 }

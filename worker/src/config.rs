@@ -72,6 +72,11 @@ struct RawConfig {
     live_per_source_day: Option<u32>,
     reversal_budget: Option<Value>,
     wiki_mode: Option<String>,
+    wiki_allow_unverified: Option<bool>,
+    wiki_clerk: Option<String>,
+    wiki_clerk_base_url: Option<String>,
+    wiki_clerk_model: Option<String>,
+    wiki_clerk_key_file: Option<PathBuf>,
     clerk: Option<String>,
     clerk_base_url: Option<String>,
     clerk_model: Option<String>,
@@ -150,6 +155,10 @@ pub(crate) struct StewardConfig {
     pub(crate) reversal_budget: f64,
     /// What happens to a run of a wiki that a person asked for and that passed.
     pub(crate) wiki_mode: WikiMode,
+    /// Whether pages that a model wrote and no second one checked are committed without a person.
+    pub(crate) wiki_allow_unverified: bool,
+    /// Who writes the pages of wikis; `None` for the clerk of the stewards.
+    pub(crate) wiki_clerk: Option<ClerkChoice>,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     /// The tenant of the vault and the database of its fleet; `None` for a vault alone.
@@ -265,6 +274,8 @@ impl StewardConfig {
         Ok(Self {
             policy,
             clerk: clerk::read_clerk_choice(&raw)?,
+            wiki_clerk: clerk::read_wiki_clerk(&raw)?,
+            wiki_allow_unverified: raw.wiki_allow_unverified.unwrap_or(false),
             vault: raw.vault,
             state_dir: raw.state_dir,
             backup: backup::read_settings(raw.backup_dir, raw.backup_every.as_deref())?,

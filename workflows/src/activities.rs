@@ -10,7 +10,7 @@ use crate::trust::calibrate::CalibrateOutput;
 use crate::trust::drill::DrillOutput;
 use crate::trust::set_ceiling::{SetCeilingInput, SetCeilingOutput};
 use crate::wiki::change::{WikiRunInput, WikiRunOutput};
-use crate::wiki::ingest::{CommitIngestOutput, IngestInput, StageIngestOutput};
+use crate::wiki::ingest::{CommitIngestOutput, IngestInput, SendTurnInput, SendTurnOutput, StageIngestOutput};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use steward_domain::action::mutation::Mutation;
@@ -302,6 +302,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Sends one turn to the model that writes the pages of a source, and carries out what it calls.
+    #[activity(name = "steward.wiki.turn")]
+    pub fn send_turn(input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
+        unimplemented!()
+    }
+
     /// Judges a staged run and commits it.
     #[activity(name = "steward.wiki.commit")]
     pub fn commit_ingest(run: RunId) -> Result<CommitIngestOutput, ActivityError> {
@@ -362,8 +368,8 @@ pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
-    Answer, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, Observe, Purge, Release, Reserve, Route, SetCeiling,
-    Settle, StageIngest, StepBack,
+    Answer, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, Observe, Purge, Release, Reserve, Route, SendTurn,
+    SetCeiling, Settle, StageIngest, StepBack,
 };
 
 #[cfg(test)]

@@ -17,3 +17,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(300);
 fn wiki_activity_options(summary: &str) -> ActivityOptions {
     long_activity_options(summary, CALL_TIMEOUT)
 }
+
+/// The options of one turn of a model.
+fn wiki_turn_options(turn: u32, limit: Duration) -> ActivityOptions {
+    long_activity_options(&format!("turn {turn}"), limit)
+}

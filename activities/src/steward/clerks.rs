@@ -12,6 +12,7 @@ pub mod rules;
 use sha2::{Digest, Sha256};
 use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply};
+use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::Reservation;
 
 /// A clerk that can be asked.
@@ -43,6 +44,47 @@ impl Clerk {
             "clerk asked"
         );
         reply
+    }
+
+    /// Sends a conversation once and spends the reservation; `None` for a clerk that is no model.
+    pub async fn send_turn(&self, reservation: &Reservation, conversation: &Conversation) -> Option<TurnReply> {
+        let Self::Remote(remote) = self else { return None };
+        let reply = remote.send_turn(reservation, conversation).await;
+        let outcome = match &reply.outcome {
+            TurnOutcome::Answered(_) => "answered",
+            TurnOutcome::NoTools { .. } => "no_tools",
+            TurnOutcome::RateLimited { .. } => "rate_limited",
+            TurnOutcome::Failed { .. } => "failed",
+            TurnOutcome::NotSent { .. } => "not_sent",
+        };
+        tracing::info!(
+            call_id = %reservation.call_id(),
+            provider = %reply.clerk.provider,
+            model = %reply.clerk.model,
+            outcome,
+            prompt_tokens = reply.clerk.tokens.prompt_tokens,
+            completion_tokens = reply.clerk.tokens.completion_tokens,
+            "clerk asked for a turn"
+        );
+        Some(reply)
+    }
+
+    /// The model with its provider, as in `openai/gpt-4.1`; `None` for a clerk that is no model.
+    #[must_use]
+    pub fn describe_model(&self) -> Option<String> {
+        match self {
+            Self::Rules(_) => None,
+            Self::Remote(remote) => Some(remote.describe()),
+        }
+    }
+
+    /// The most tokens of a turn.
+    #[must_use]
+    pub fn estimate_turn_tokens(&self, conversation: &Conversation) -> u64 {
+        match self {
+            Self::Rules(_) => 0,
+            Self::Remote(remote) => remote.estimate_turn_tokens(conversation),
+        }
     }
 
     /// Waits until a call may begin at the pace of this process, before it is reserved at a gate.

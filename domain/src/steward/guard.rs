@@ -70,6 +70,8 @@ pub struct CallCaps {
     pub stream_percent: u32,
     /// The share of the tenant's hour and day that the events of one sender may use: 1 to 100 %. Default 10.
     pub sender_percent: u32,
+    /// The share of the tenant's hour and day that the wikis may use: 1 to 100 %. Default 30.
+    pub wiki_percent: u32,
 }
 
 impl Default for CallCaps {
@@ -83,6 +85,7 @@ impl Default for CallCaps {
             extraction_percent: 50,
             stream_percent: 40,
             sender_percent: 10,
+            wiki_percent: 30,
         }
     }
 }
@@ -116,6 +119,9 @@ pub struct ReserveRequest {
     /// The stream of the event that is extracted. A steward's call has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stream: Option<String>,
+    /// The wiki whose pages the call writes or checks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wiki: Option<String>,
     /// The sources whose words the call carries, each once. The call counts on their accounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<CallSource>,
@@ -219,6 +225,8 @@ pub enum GuardCap {
     Stream,
     /// The share of this sender's events.
     Sender,
+    /// The share of the wikis.
+    Wiki,
     /// Every source of the fresh signals has used its share of the judgements.
     Source,
     /// The clock is behind the newest recorded event.

@@ -10,6 +10,7 @@ use super::run::WikiMark;
 use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, ChainLink, MAX_WIKI_RECORD_BYTES, WorkflowRef};
 use crate::action::plan::{ActionId, ContentHash, Disposition};
 use crate::record::path::{PathError, RecordKind, RecordPath};
+use crate::steward::clerk::ClerkMark;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 
@@ -22,6 +23,8 @@ pub struct WikiRun {
     /// One line for people.
     pub reasoning: String,
     pub workflow: WorkflowRef,
+    /// The model that wrote, with all tokens of the run; `None` for fixed rules and people.
+    pub clerk: Option<ClerkMark>,
     /// The claims that the run makes and removes.
     pub claims: Vec<ClaimRecord>,
     /// The files that a person accepts as they are.
@@ -68,6 +71,7 @@ impl WikiRun {
         let disposition = if self.kind == ActionKind::Wiki { Disposition::Live } else { Disposition::Recorded };
         Ok(AuditDraft {
             reasoning: self.reasoning.clone(),
+            clerk: self.clerk.clone(),
             disposition,
             wiki: Some(self.mark.clone()),
             ..AuditDraft::new_recorded(self.kind, id, target, RecordKind::Instinct, workflow, self.at)

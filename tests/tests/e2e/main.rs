@@ -61,3 +61,4 @@ mod vanished;
 mod wake;
 mod wiki;
 mod wiki_runs;
+mod wiki_writer;

@@ -9,22 +9,22 @@ use steward_tests::steward::{Said, Steward};
 use steward_tests::wait;
 use steward_tests::world::World;
 
-const LEASE: &str = "# The lease\n\nThe lease of Plot 12 ends on 31 March 2027. Plot 12 lies by the river. Who pays for Plot 12?\n\n\
+pub(crate) const LEASE: &str = "# The lease\n\nThe lease of Plot 12 ends on 31 March 2027. Plot 12 lies by the river. Who pays for Plot 12?\n\n\
     ## Water\n\nA stopcock is a valve that shuts off the water.\n";
 const LETTER: &str = "# Letter of the council\n\nThe council extends the lease of Plot 12 to 31 March 2029. Plot 12 keeps its \
     water. The council thanks the holder of Plot 12.\n";
 const WIKI: &str = "wiki/allotment";
 
 /// A wiki in a vault, and documents beside it.
-struct Desk {
-    world: World,
-    steward: Steward,
+pub(crate) struct Desk {
+    pub(crate) world: World,
+    pub(crate) steward: Steward,
     documents: PathBuf,
 }
 
 impl Desk {
     /// With a Temporal server of the test, and no worker yet.
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let world = World::new().await;
         Self::build(world.steward.clone(), world)
     }
@@ -38,45 +38,45 @@ impl Desk {
         Self::build(steward, world)
     }
 
-    fn build(steward: Steward, world: World) -> Self {
+    pub(crate) fn build(steward: Steward, world: World) -> Self {
         let documents = world.vault.path().with_file_name("documents");
         std::fs::create_dir(&documents).unwrap();
         Self { world, steward, documents }
     }
 
-    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
         let file = self.documents.join(name);
         std::fs::write(&file, text).unwrap();
         file.display().to_string()
     }
 
-    fn read(&self, file: &str) -> String {
+    pub(crate) fn read(&self, file: &str) -> String {
         let path = self.world.vault.path().join(WIKI).join(file);
         std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     }
 
-    fn edit(&self, file: &str, change: impl FnOnce(String) -> String) {
+    pub(crate) fn edit(&self, file: &str, change: impl FnOnce(String) -> String) {
         let text = change(self.read(file));
         std::fs::write(self.world.vault.path().join(WIKI).join(file), text).unwrap();
     }
 
-    fn has(&self, file: &str) -> bool {
+    pub(crate) fn has(&self, file: &str) -> bool {
         self.world.vault.path().join(WIKI).join(file).exists()
     }
 
-    async fn wiki(&self, arguments: &[&str]) -> Said {
+    pub(crate) async fn wiki(&self, arguments: &[&str]) -> Said {
         self.steward.run(&[&["wiki"], arguments].concat()).await
     }
 
     /// Ingests a document, which must be committed; returns the last 8 characters of the run.
-    async fn ingest(&self, document: &str) -> String {
+    pub(crate) async fn ingest(&self, document: &str) -> String {
         let done = self.wiki(&["ingest", "allotment", document, "--json"]).await.expect(0).json();
         let ingested = &done[0]["ingested"];
         assert_eq!(ingested["kind"], "committed", "{done:#}");
         ingested["run"].as_str().unwrap().rsplit('-').next().unwrap().to_owned()
     }
 
-    async fn is_sound(&self) {
+    pub(crate) async fn is_sound(&self) {
         self.wiki(&["lint", "allotment"]).await.expect(0);
         let verified = self.steward.run(&["audit", "verify"]).await.expect(0);
         assert!(verified.out.contains("the chain is intact"), "{verified}");
@@ -213,7 +213,7 @@ async fn bad_documents_are_refused_alone_and_nothing_is_lost() {
     for (name, bytes) in [
         ("a.md", LEASE.as_bytes()),
         ("a.txt", b"Other words of the same name."),
-        ("scan.pdf", b"%PDF-1.7"),
+        ("letter.docx", b"PK"),
         ("latin.txt", b"K\xe4se und Brot."),
         ("-rf.md", b"A name like an option."),
         (".hidden.md", b"Nobody sees this."),
@@ -233,7 +233,7 @@ async fn bad_documents_are_refused_alone_and_nothing_is_lost() {
     };
     assert_eq!(outcome("/a.md"), "committed");
     assert!(outcome("/a.txt").starts_with("duplicate_id"), "{done:#}");
-    assert!(outcome("/scan.pdf").starts_with("unsupported_type"), "{done:#}");
+    assert!(outcome("/letter.docx").starts_with("unsupported_type"), "{done:#}");
     assert!(outcome("/latin.txt").starts_with("not_text"), "{done:#}");
     assert_eq!(outcome("/link.md") + &outcome("/.hidden.md"), "");
     assert!(!desk.read("KNOWLEDGE.md").contains("evil"));
@@ -241,7 +241,7 @@ async fn bad_documents_are_refused_alone_and_nothing_is_lost() {
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap()[10..].to_owned())
         .collect();
-    assert!(kept.contains(&"-scan.pdf".to_owned()) && kept.contains(&"-latin.txt".to_owned()), "{kept:?}");
+    assert!(kept.contains(&"-letter.docx".to_owned()) && kept.contains(&"-latin.txt".to_owned()), "{kept:?}");
     desk.wiki(&["ingest", "allotment", "gone.md"]).await.expect(1);
     desk.wiki(&["ingest", "unknown", &all]).await.expect(1);
     let large = desk.documents.join("large.md");

@@ -3,7 +3,7 @@
 //! [`die_if_armed`] does nothing unless the environment variable `STEWARD_CRASH_AT` names its point when the process
 //! starts. Then the process kills itself with SIGKILL. `<name>:<n>` names the n-th pass, for points that a start passes
 //! as well; `<name>:<n>:stop` stops the process (SIGSTOP) until a test continues it. Crash points are compiled into every build on purpose: the tested build is the shipped one. Every point is
-//! listed in [`POINTS`], [`MANY_FILES`], [`AFTERWARDS`], [`INTAKE`], [`READING`] or [`TRACKING`], and tests try all of them.
+//! listed in [`POINTS`], [`MANY_FILES`], [`AFTERWARDS`], [`INTAKE`], [`READING`], [`WRITING`] or [`TRACKING`], and tests try all of them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,6 +38,9 @@ pub const INTAKE: [&str; 4] = ["before-storing", "after-storing", "after-remembe
 /// Crash points of the extraction of an event.
 pub const READING: [&str; 2] = ["after-keeping-the-answer", "after-writing-signals"];
 
+/// Crash points of a turn of the model that writes a wiki.
+pub const WRITING: [&str; 3] = ["before-turn", "after-answer", "after-turn"];
+
 /// Crash points of a delivery to the tracker and of its undo, in the order in which they can be passed. The write path
 /// files the record of the outcome; its points are in [`POINTS`].
 pub const TRACKING: [&str; 9] = [
@@ -56,7 +59,7 @@ pub const TRACKING: [&str; 9] = [
 pub fn die_if_armed(name: &'static str) {
     static ARMED: OnceLock<Option<CrashPoint>> = OnceLock::new();
     static PASSES: AtomicU32 = AtomicU32::new(0);
-    let all = [POINTS.as_slice(), &MANY_FILES, &AFTERWARDS, &INTAKE, &READING, &TRACKING];
+    let all = [POINTS.as_slice(), &MANY_FILES, &AFTERWARDS, &INTAKE, &READING, &WRITING, &TRACKING];
     let listed = all.iter().any(|points| points.contains(&name));
     debug_assert!(listed, "{name} is not listed");
     #[cfg(test)]

@@ -90,6 +90,7 @@ impl Ledger {
             ("extraction_percent", caps.extraction_percent),
             ("stream_percent", caps.stream_percent),
             ("sender_percent", caps.sender_percent),
+            ("wiki_percent", caps.wiki_percent),
         ] {
             if !(1..=100).contains(&percent) {
                 return Err(LedgerError::NoPercent { name, percent });

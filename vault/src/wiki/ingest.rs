@@ -13,7 +13,7 @@ use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
-use steward_domain::record::plain_text::count_noun;
+use steward_domain::record::plain_text::{count_noun, escape_one_line};
 use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run, link_pages, render_idea};
 use steward_domain::wiki::compile::WordCounts;
 use steward_domain::wiki::compile::rules::{CompileInput, compile_source};
@@ -83,7 +83,7 @@ pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Res
 }
 
 /// Reads the text of a source, whose bytes must be those that were registered.
-fn read_source(root: &VaultRoot, wiki: &ReadWiki, source: &RunSource) -> Result<SourceText, WikiRunError> {
+pub(crate) fn read_source(root: &VaultRoot, wiki: &ReadWiki, source: &RunSource) -> Result<SourceText, WikiRunError> {
     let folder = &wiki.state.folder;
     let refuse = |fault: QuoteFault| WikiRunError::refuse(format!("{}: {folder}/{}", fault.code, fault.problem));
     let Some(known) = wiki.contents.sources.get(&source.id).filter(|known| known.content_hash == source.content_hash)
@@ -179,6 +179,7 @@ impl VaultWriter {
         }
         let report = describe_report(meta, &plan, &files, &verdict, &wiki);
         described.reasoning = format!("{} {}", meta.by, describe_work(meta, &files));
+        described.clerk = run.read_transcript()?.describe_clerk();
         described.claims = verdict.claims;
         let assembled = assemble_run(wiki.state, files, &report)?;
         let receipt = self.commit_run(&close(described, assembled.files)?)?;
@@ -217,6 +218,7 @@ fn describe_run(meta: &RunMeta, workflow: WorkflowRef) -> WikiRun {
         at: meta.began,
         reasoning: String::new(),
         workflow,
+        clerk: None,
         claims: Vec::new(),
         accepted: Vec::new(),
     }
@@ -225,8 +227,9 @@ fn describe_run(meta: &RunMeta, workflow: WorkflowRef) -> WikiRun {
 fn describe_work(meta: &RunMeta, files: &[RunFile]) -> String {
     let source = meta.source.as_ref().map_or("", |source| source.id.as_str());
     let made = files.iter().filter(|file| file.before.is_none()).count();
+    let writer = if meta.is_by_rules() { "fixed rules" } else { &meta.writer };
     format!(
-        "ingested the source {source}: {} made, {} extended. Written by fixed rules; no clerk checked it.",
+        "ingested the source {source}: {} made, {} extended. Written by {writer}; the rules found no fault, and no clerk checked it.",
         count_noun(made as u64, "page"),
         files.len() - made
     )
@@ -266,7 +269,12 @@ fn describe_report(
         log_type,
         subject,
         bullets: vec![
-            format!("run: {}, verdict: {}, verifier: {}", meta.run, verdict.verdict, meta.writer),
+            format!(
+                "run: {}, writer: {}, verdict: {}, verifier: rules",
+                meta.run,
+                escape_one_line(&meta.writer),
+                verdict.verdict
+            ),
             format!("source: {}; touched: {}", source.map_or("", |source| &source.id), link_pages(&slugs)),
             format!(
                 "{} pages written; claims: {asserted} new, {} superseded; ideas: {}",

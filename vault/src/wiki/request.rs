@@ -77,6 +77,7 @@ impl WikiRunRequest<'_> {
             at: self.at,
             reasoning: String::new(),
             workflow: self.workflow.clone(),
+            clerk: None,
             claims: Vec::new(),
             accepted: Vec::new(),
         }

@@ -156,6 +156,7 @@ fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRu
         at: request.at,
         reasoning: format!("{} took back the run {}.", request.by, reverted.run),
         workflow: request.workflow.clone(),
+        clerk: None,
         claims: Vec::new(),
         accepted: Vec::new(),
     }

@@ -63,16 +63,15 @@ impl VaultWriter {
         let Some(content) = bytes.or_else(|| current.clone()) else {
             return Err(WikiRunError::refuse(format!("{file} is not there")));
         };
+        let registry = PagePath::new(&folder, SOURCES_FILE)?;
+        // Before the wiki is read: if another one adds a source meanwhile, the commit fails and a repeat finds it.
+        let before = read_current(self.root(), &registry).map_err(WikiRunError::Refused)?;
         let wiki = read_wiki(self.root(), request.wiki, &folder)?;
         let hash = hash_content(&content);
         if let Some(known) = wiki.contents.sources.values().find(|known| known.content_hash == hash) {
             return Ok(describe_known(known, &content));
         }
-        let decoded = match decoded {
-            Some(decoded) => decoded.and_then(|it| check_text(&it.text).map(|()| Some(it)).map_err(|e| e.to_string())),
-            None => decode_text(path, &content).map_err(|e| e.to_string()),
-        };
-        let (decoded, unreadable) = match decoded {
+        let (decoded, unreadable) = match choose_text(path, &content, decoded) {
             Ok(decoded) => (decoded, None),
             Err(reason) => (None, Some(reason)),
         };
@@ -86,8 +85,6 @@ impl VaultWriter {
         let source = run.mark.source.clone();
         let mut files = vec![RunFile { path: file, before: current, after: Some(content.clone()) }];
         files.extend(self.write_text(&folder, &new, text)?);
-        let registry = PagePath::new(&folder, SOURCES_FILE)?;
-        let before = read_current(self.root(), &registry).map_err(WikiRunError::Refused)?;
         let text = before.as_deref().map(String::from_utf8_lossy);
         let after = add_to_registry(text.as_deref(), &new).map_err(WikiRunError::Refused)?;
         // What the standard would refuse could never be cited.
@@ -122,6 +119,18 @@ impl VaultWriter {
             false if before.is_some() => Err(WikiRunError::refuse(format!("{path} is there already: remove it"))),
             false => Ok(Some(RunFile { path, before, after })),
         }
+    }
+}
+
+/// The text that is kept beside a source; `None` if its bytes are its text.
+fn choose_text(
+    path: &str,
+    content: &[u8],
+    decoded: Option<Result<DecodedText, String>>,
+) -> Result<Option<DecodedText>, String> {
+    match decoded {
+        Some(decoded) => decoded.and_then(|it| check_text(&it.text).map(|()| Some(it)).map_err(|e| e.to_string())),
+        None => decode_text(path, content).map_err(|e| e.to_string()),
     }
 }
 

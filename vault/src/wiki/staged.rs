@@ -4,6 +4,7 @@
 //! process at a time writes a run. What a folder holds is read back through checked types: it may have been edited.
 
 mod files;
+mod transcript;
 
 use crate::files::durable;
 use crate::files::root::{VaultRoot, make_real_folder, open_real_folder};
@@ -48,6 +49,17 @@ pub struct RunMeta {
     pub source: Option<RunSource>,
     /// Who writes the pages.
     pub writer: String,
+}
+
+/// Who writes by fixed rules.
+pub const RULES_WRITER: &str = "rules";
+
+impl RunMeta {
+    /// Whether fixed rules write the pages, and no model.
+    #[must_use]
+    pub fn is_by_rules(&self) -> bool {
+        self.writer == RULES_WRITER
+    }
 }
 
 /// How far a run has come.

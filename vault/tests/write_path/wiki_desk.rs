@@ -69,6 +69,7 @@ pub(crate) fn run(kind: WikiRunType, name: &str) -> WikiRun {
         at: noon(),
         reasoning: "Ann asked.".into(),
         workflow: WorkflowRef::default(),
+        clerk: None,
         claims: Vec::new(),
         accepted: Vec::new(),
     }

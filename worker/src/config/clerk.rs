@@ -1,5 +1,7 @@
 //! The settings of the clerk: its kind, its server, and the limits of a call.
 //!
+//! The wikis may have a clerk of their own, with the same limits.
+//!
 //! The API key is not among them: it comes from the environment, or from a file that only its owner can read.
 
 use super::ClerkChoice;
@@ -7,6 +9,7 @@ use super::ClerkServer;
 use super::RawConfig;
 use anyhow::{Context, bail};
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use steward_activities::steward::clerks::remote::{
     ANTHROPIC, CALLS_PER_SECOND, ClerkWire, MAX_RESPONSE_BYTES, OLLAMA, OPENAI,
 };
@@ -21,34 +24,63 @@ fn read_clerk_timeout(raw: &RawConfig) -> anyhow::Result<u64> {
     }
 }
 
+/// The settings of one clerk, whose variables begin with `prefix`.
+struct RawClerk<'a> {
+    prefix: &'static str,
+    kind: &'a str,
+    base_url: Option<&'a String>,
+    model: Option<&'a String>,
+    key_file: Option<&'a PathBuf>,
+}
+
 pub(super) fn read_clerk_choice(raw: &RawConfig) -> anyhow::Result<ClerkChoice> {
-    match raw.clerk.as_deref().unwrap_or("rules") {
+    let clerk = RawClerk {
+        prefix: "STEWARD_CLERK",
+        kind: raw.clerk.as_deref().unwrap_or("rules"),
+        base_url: raw.clerk_base_url.as_ref(),
+        model: raw.clerk_model.as_ref(),
+        key_file: raw.clerk_key_file.as_ref(),
+    };
+    read_choice(raw, &clerk)
+}
+
+/// The clerk of the wikis; `None` if it is that of the stewards.
+pub(super) fn read_wiki_clerk(raw: &RawConfig) -> anyhow::Result<Option<ClerkChoice>> {
+    let Some(kind) = raw.wiki_clerk.as_deref() else { return Ok(None) };
+    let clerk = RawClerk {
+        prefix: "STEWARD_WIKI_CLERK",
+        kind,
+        base_url: raw.wiki_clerk_base_url.as_ref(),
+        model: raw.wiki_clerk_model.as_ref(),
+        key_file: raw.wiki_clerk_key_file.as_ref(),
+    };
+    read_choice(raw, &clerk).map(Some)
+}
+
+fn read_choice(raw: &RawConfig, clerk: &RawClerk<'_>) -> anyhow::Result<ClerkChoice> {
+    match clerk.kind {
         "rules" => Ok(ClerkChoice::Rules),
-        "openai" => Ok(ClerkChoice::Openai(read_clerk_server(raw, &OPENAI)?)),
-        "anthropic" => Ok(ClerkChoice::Anthropic(read_clerk_server(raw, &ANTHROPIC)?)),
-        "ollama" => Ok(ClerkChoice::Ollama(read_clerk_server(raw, &OLLAMA)?)),
-        other => bail!("STEWARD_CLERK is `{}`, expected rules, openai, anthropic or ollama", other.escape_debug()),
+        "openai" => Ok(ClerkChoice::Openai(read_clerk_server(raw, clerk, &OPENAI)?)),
+        "anthropic" => Ok(ClerkChoice::Anthropic(read_clerk_server(raw, clerk, &ANTHROPIC)?)),
+        "ollama" => Ok(ClerkChoice::Ollama(read_clerk_server(raw, clerk, &OLLAMA)?)),
+        other => bail!("{} is `{}`, expected rules, openai, anthropic or ollama", clerk.prefix, other.escape_debug()),
     }
 }
 
-fn read_clerk_server(raw: &RawConfig, wire: &ClerkWire) -> anyhow::Result<ClerkServer> {
-    let name = wire.name;
-    let base_url = raw.clerk_base_url.clone().or_else(|| wire.base_url.map(str::to_owned)).with_context(|| {
-        format!(
-            "STEWARD_CLERK is {name} but STEWARD_CLERK_BASE_URL is not set: set it, for example to \
-             http://127.0.0.1:8080/v1"
-        )
+fn read_clerk_server(raw: &RawConfig, clerk: &RawClerk<'_>, wire: &ClerkWire) -> anyhow::Result<ClerkServer> {
+    let (name, prefix) = (wire.name, clerk.prefix);
+    let base_url = clerk.base_url.cloned().or_else(|| wire.base_url.map(str::to_owned)).with_context(|| {
+        format!("{prefix} is {name} but {prefix}_BASE_URL is not set: set it, for example to http://127.0.0.1:8080/v1")
     })?;
-    let model = raw.clerk_model.clone();
     Ok(ClerkServer {
         base_url,
-        model: model.with_context(|| {
-            format!("STEWARD_CLERK is {name} but STEWARD_CLERK_MODEL is not set: set it to the name of a model")
+        model: clerk.model.cloned().with_context(|| {
+            format!("{prefix} is {name} but {prefix}_MODEL is not set: set it to the name of a model")
         })?,
         timeout_seconds: read_clerk_timeout(raw)?,
         max_response_bytes: raw.clerk_max_response_bytes.unwrap_or(MAX_RESPONSE_BYTES),
         calls_per_second: read_calls_per_second(raw)?,
-        key_file: raw.clerk_key_file.clone(),
+        key_file: clerk.key_file.cloned(),
     })
 }
 

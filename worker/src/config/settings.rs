@@ -100,6 +100,28 @@ pub(super) const SETTINGS: &[Setting] = &[
     )
     .text()
     .limit(),
+    Setting::new(
+        "wiki_allow_unverified",
+        "`false`",
+        "whether pages of a wiki that a model wrote and no second model checked are committed without a person",
+    )
+    .limit(),
+    Setting::new(
+        "wiki_clerk",
+        "that of the stewards",
+        "who writes the pages of wikis: `rules`, `openai`, `anthropic` or `ollama`; see [wiki](../wiki.md)",
+    )
+    .text()
+    .trusted(),
+    Setting::new("wiki_clerk_base_url", "", "the server of this clerk, as `clerk_base_url`").text().trusted(),
+    Setting::new("wiki_clerk_model", "", "the model of this clerk").text().trusted(),
+    Setting::new(
+        "wiki_clerk_key_file",
+        "",
+        "the file that holds the key of this clerk, instead of `STEWARD_WIKI_CLERK_API_KEY`",
+    )
+    .text()
+    .trusted(),
     Setting::new("clerk", "`rules`", "`rules`, `openai`, `anthropic` or `ollama`: see [clerks](../clerks.md)")
         .text()
         .trusted(),
@@ -152,6 +174,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     )
     .trusted(),
     Setting::new("caps.sender_percent", "10", "percent of hour and day for the events of one sender").trusted(),
+    Setting::new("caps.wiki_percent", "30", "percent of hour and day for the calls of all wikis").trusted(),
     Setting::new("scan_seconds", "60", "how often files are compared by size and time"),
     Setting::new("content_scan_seconds", "3600", "how often files are compared by content"),
     Setting::new(

@@ -11,6 +11,7 @@ use steward_activities::steward::clerks::remote::{
     ANTHROPIC, ClerkWire, KeyHealth, OLLAMA, OPENAI, RemoteClerk, RemoteClerkConfig, Secret,
 };
 use steward_activities::steward::clerks::{Clerk, rules::RulesClerk};
+use steward_domain::wiki::writer::prompt::MAX_TURN_TOKENS;
 
 impl ClerkChoice {
     /// The value of the setting.
@@ -53,25 +54,65 @@ pub(crate) fn strip_url_secrets(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
-const KEY_VARIABLE: &str = "STEWARD_CLERK_API_KEY";
+/// The variables of a clerk's key.
+#[derive(Clone, Copy)]
+struct KeyVariables {
+    key: &'static str,
+    file: &'static str,
+}
+
+const STEWARD_KEY: KeyVariables = KeyVariables { key: "STEWARD_CLERK_API_KEY", file: "STEWARD_CLERK_KEY_FILE" };
+const WIKI_KEY: KeyVariables = KeyVariables { key: "STEWARD_WIKI_CLERK_API_KEY", file: "STEWARD_WIKI_CLERK_KEY_FILE" };
+/// Longest time of one call of the writer of a wiki: 4 min. A whole page takes longer than a verdict.
+const WRITER_TIMEOUT: Duration = Duration::from_secs(240);
+/// The longest answer of the writer: 2 MiB.
+const WRITER_RESPONSE_BYTES: usize = 2 * 1024 * 1024;
 
 /// Creates the clerk without asking it anything. It reports to `key_health` whether its key is accepted.
 ///
 /// # Errors
 /// The base URL, key or model is unusable.
 pub(crate) fn create_clerk(config: &StewardConfig, key_health: KeyHealth) -> anyhow::Result<Clerk> {
-    let Some((wire, server)) = find_clerk_server(&config.clerk) else { return Ok(Clerk::Rules(RulesClerk)) };
+    build_clerk(&config.clerk, STEWARD_KEY, |remote| RemoteClerkConfig {
+        is_gated: config.fleet.is_some(),
+        key_health,
+        ..remote
+    })
+}
+
+/// Creates the clerk that writes the pages of wikis, without asking it anything.
+///
+/// # Errors
+/// As [`create_clerk`].
+pub(crate) fn create_wiki_clerk(config: &StewardConfig) -> anyhow::Result<Clerk> {
+    let (choice, variables) = match &config.wiki_clerk {
+        Some(choice) => (choice, WIKI_KEY),
+        None => (&config.clerk, STEWARD_KEY),
+    };
+    build_clerk(choice, variables, |remote| RemoteClerkConfig {
+        timeout: WRITER_TIMEOUT,
+        max_response_bytes: WRITER_RESPONSE_BYTES.max(remote.max_response_bytes),
+        max_tokens: MAX_TURN_TOKENS,
+        is_gated: config.fleet.is_some(),
+        ..remote
+    })
+}
+
+fn build_clerk(
+    choice: &ClerkChoice,
+    variables: KeyVariables,
+    adapt: impl FnOnce(RemoteClerkConfig) -> RemoteClerkConfig,
+) -> anyhow::Result<Clerk> {
+    let Some((wire, server)) = find_clerk_server(choice) else { return Ok(Clerk::Rules(RulesClerk)) };
     let remote = RemoteClerkConfig {
-        api_key: read_api_key(server)?,
-        api_key_variable: KEY_VARIABLE.to_owned(),
+        api_key: read_api_key(server, variables)?,
+        api_key_variable: variables.key.to_owned(),
         timeout: Duration::from_secs(server.timeout_seconds),
         max_response_bytes: server.max_response_bytes,
         calls_per_second: server.calls_per_second,
-        is_gated: config.fleet.is_some(),
-        key_health,
         ..RemoteClerkConfig::new(wire, &server.base_url, &server.model)
     };
-    Ok(Clerk::Remote(RemoteClerk::new(remote).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
+    Ok(Clerk::Remote(RemoteClerk::new(adapt(remote)).map_err(|e| anyhow::anyhow!("failed to {e}"))?))
 }
 
 /// Describes the configured clerk for an operator.
@@ -82,9 +123,9 @@ pub(crate) fn describe_configured_clerk(config: &StewardConfig) -> anyhow::Resul
     create_clerk(config, KeyHealth::default())?;
     let Some((wire, server)) = find_clerk_server(&config.clerk) else { return Ok("rules, offline".to_owned()) };
     let (name, ClerkServer { base_url, model, .. }) = (wire.name, server);
-    let has_key = read_api_key(server)?.is_some();
+    let has_key = read_api_key(server, STEWARD_KEY)?.is_some();
     if !has_key && name == ANTHROPIC.name && wire.base_url == Some(base_url) {
-        anyhow::bail!("{base_url} needs an API key: set {KEY_VARIABLE} or STEWARD_CLERK_KEY_FILE");
+        anyhow::bail!("{base_url} needs an API key: set {} or {}", STEWARD_KEY.key, STEWARD_KEY.file);
     }
     Ok(format!("{name}, model {model} at {base_url}, {} a key", if has_key { "with" } else { "without" }))
 }
@@ -99,11 +140,11 @@ fn find_clerk_server(choice: &ClerkChoice) -> Option<(&'static ClerkWire, &Clerk
 }
 
 /// The API key; `None` if neither a file nor the variable is set.
-fn read_api_key(server: &ClerkServer) -> anyhow::Result<Option<Secret>> {
-    let in_environment = std::env::var(KEY_VARIABLE).ok();
+fn read_api_key(server: &ClerkServer, variables: KeyVariables) -> anyhow::Result<Option<Secret>> {
+    let in_environment = std::env::var(variables.key).ok();
     match &server.key_file {
         Some(_) if in_environment.is_some() => {
-            anyhow::bail!("set {KEY_VARIABLE} or STEWARD_CLERK_KEY_FILE, not both")
+            anyhow::bail!("set {} or {}, not both", variables.key, variables.file)
         }
         Some(file) => read_secret("clerk_key", None, Some(file)).map(Some).map_err(anyhow::Error::from),
         None => Ok(in_environment.as_deref().and_then(Secret::new)),

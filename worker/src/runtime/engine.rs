@@ -43,6 +43,7 @@ use steward_activities::trust::TrustActivities;
 use steward_activities::vault::{VaultContext, VaultSettings};
 use steward_activities::wiki::WikiActivities;
 use steward_activities::wiki::reader::DocumentReader;
+use steward_activities::wiki::writer::WikiWriter;
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
 use steward_server::http::pulse::LoopPulse;
@@ -95,7 +96,16 @@ pub(crate) fn start_vault_worker(
         resolve: ResolveActivities { vault: vault.clone() },
         signals: SignalActivities::new(vault.clone()),
         trust: TrustActivities::new(vault.clone()),
-        wiki: WikiActivities { vault: vault.clone(), mode: config.wiki_mode, reader: DocumentReader::default() },
+        wiki: WikiActivities {
+            vault: vault.clone(),
+            mode: config.wiki_mode,
+            reader: DocumentReader::default(),
+            writer: WikiWriter {
+                clerk: Arc::new(crate::runtime::clerks::create_wiki_clerk(config)?),
+                ledger: Arc::clone(&parts.ledger),
+                allows_unverified: config.wiki_allow_unverified,
+            },
+        },
         extractor: Extractor::new(vault.clone(), Arc::clone(&parts.ledger), create_clerk()?),
         dispatcher: build_tracker_dispatcher(config, &vault)?,
     };

@@ -120,6 +120,7 @@ async fn reserve_call(
         task: Some(question.subject.task.to_string()),
         matter: Some(question.subject.matter.to_string()),
         stream: None,
+        wiki: None,
         sources: CallSource::from_evidence(&question.evidence),
         tokens: question.estimate_tokens(),
     };

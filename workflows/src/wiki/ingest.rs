@@ -1,15 +1,16 @@
 //! `IngestWorkflow`: makes pages of one source.
 //!
-//! The pages are staged outside of the wiki. The commit judges them by the rules and writes all of them with one audit
-//! record, or nothing. If a person changed a page meanwhile, the run is staged again, at most three times. It must not hold
-//! any text.
+//! The pages are staged outside of the wiki, by fixed rules at once, or by a model in one activity for each of its turns. The
+//! commit judges them by the rules and writes all of them with one audit record, or nothing. If a person changed a page
+//! meanwhile, the run is staged again, at most three times. It must not hold any text.
 
-use super::wiki_activity_options;
+use super::{wiki_activity_options, wiki_turn_options};
 use crate::activities::VaultActivities;
 use crate::argument::WorkflowArgument;
 use crate::steward::tick::permanent_failure;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use steward_domain::record::path::RecordPath;
 use steward_domain::record::plain_text;
 use steward_domain::wiki::run::{RunId, RunSource};
@@ -19,6 +20,11 @@ use temporalio_workflow::{WorkflowContext, WorkflowResult};
 /// How often a run is staged because pages changed meanwhile.
 const ROUNDS: usize = 3;
 const CONFLICT: u16 = 409;
+/// Longest time of one turn: 7 min. A call of the model may take 4 min.
+const TURN_TIMEOUT: Duration = Duration::from_secs(420);
+/// The first wait under a stop, and the longest one.
+const STOP_WAIT_SECONDS: u64 = 10;
+const LONGEST_STOP_WAIT_SECONDS: u64 = 600;
 
 /// A source of which pages are made; the argument of `IngestWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -38,6 +44,8 @@ pub struct IngestInput {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum StageIngestOutput {
+    /// A model writes the pages: it is sent turns until everything is written. Then the run is staged.
+    Writing { run: RunId },
     Staged {
         run: RunId,
         /// The run waits for a person.
@@ -49,6 +57,32 @@ pub enum StageIngestOutput {
     Refused { status: u16, message: String },
 }
 
+/// One turn of the model; the argument of `steward.wiki.turn`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SendTurnInput {
+    pub run: RunId,
+    /// The number of the turn, from 1. One that was answered is not sent again.
+    pub turn: u32,
+    /// How long the vault was stopped since the run began. This time does not count.
+    pub stopped_seconds: u64,
+}
+
+/// What a turn came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SendTurnOutput {
+    /// The turn with this number comes next.
+    Continue { turn: u32 },
+    /// Nothing may be sent for so long. Then comes the turn with this number.
+    Wait { seconds: u64, turn: u32 },
+    /// The vault is stopped.
+    Stopped,
+    /// Everything is written.
+    Written,
+    /// The run has ended. `status` is the HTTP status of the refusal.
+    Refused { status: u16, message: String },
+}
+
 /// What a commit came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -57,14 +91,13 @@ pub enum CommitIngestOutput {
         record: RecordPath,
         pages: Vec<String>,
         notes: Vec<String>,
+        /// Who wrote the pages: `rules`, or a model.
+        writer: String,
     },
     /// A page is not as it was staged. Nothing was done.
     Stale,
     /// `status` is the HTTP status of the refusal.
-    Refused {
-        status: u16,
-        message: String,
-    },
+    Refused { status: u16, message: String },
 }
 
 /// How it ended; the result of `IngestWorkflow`.
@@ -76,21 +109,15 @@ pub enum IngestOutput {
         record: RecordPath,
         pages: Vec<String>,
         notes: Vec<String>,
+        /// Who wrote the pages: `rules`, or a model.
+        writer: String,
     },
     /// The run waits for a person.
-    Pending {
-        run: RunId,
-    },
+    Pending { run: RunId },
     /// There is nothing to do, and why.
-    Nothing {
-        reason: String,
-    },
+    Nothing { reason: String },
     /// `status` is the HTTP status of the refusal.
-    Refused {
-        run: Option<RunId>,
-        status: u16,
-        message: String,
-    },
+    Refused { run: Option<RunId>, status: u16, message: String },
 }
 
 /// Makes pages of a source. Argument: [`IngestInput`]; result: [`IngestOutput`].
@@ -131,9 +158,18 @@ impl IngestWorkflow {
 async fn ingest(ctx: &WorkflowContext<IngestWorkflow>, input: IngestInput) -> WorkflowResult<IngestOutput> {
     let mut last = None;
     for _ in 0..ROUNDS {
-        let options = wiki_activity_options("stage");
-        let staged = ctx.execute_activity(VaultActivities::stage_ingest, input.clone(), options).await?;
+        let mut staged = stage(ctx, &input).await?;
+        if let StageIngestOutput::Writing { run } = &staged {
+            if let SendTurnOutput::Refused { status, message } = write(ctx, run).await? {
+                return Ok(IngestOutput::Refused { run: Some(run.clone()), status, message });
+            }
+            staged = stage(ctx, &input).await?;
+        }
         let run = match staged {
+            StageIngestOutput::Writing { run } => {
+                let message = format!("the run {run} is not as it was written");
+                return Ok(IngestOutput::Refused { run: Some(run), status: CONFLICT, message });
+            }
             StageIngestOutput::Staged { run, waits: false } => run,
             StageIngestOutput::Staged { run, waits: true } => return Ok(IngestOutput::Pending { run }),
             StageIngestOutput::Nothing { reason } => return Ok(IngestOutput::Nothing { reason }),
@@ -143,8 +179,8 @@ async fn ingest(ctx: &WorkflowContext<IngestWorkflow>, input: IngestInput) -> Wo
         };
         let options = wiki_activity_options("commit");
         match ctx.execute_activity(VaultActivities::commit_ingest, run.clone(), options).await? {
-            CommitIngestOutput::Committed { record, pages, notes } => {
-                return Ok(IngestOutput::Committed { run, record, pages, notes });
+            CommitIngestOutput::Committed { record, pages, notes, writer } => {
+                return Ok(IngestOutput::Committed { run, record, pages, notes, writer });
             }
             CommitIngestOutput::Refused { status, message } => {
                 return Ok(IngestOutput::Refused { run: Some(run), status, message });
@@ -154,4 +190,31 @@ async fn ingest(ctx: &WorkflowContext<IngestWorkflow>, input: IngestInput) -> Wo
     }
     let message = format!("stale_plan: its pages changed {ROUNDS} times while they were staged: try again");
     Ok(IngestOutput::Refused { run: last, status: CONFLICT, message })
+}
+
+async fn stage(ctx: &WorkflowContext<IngestWorkflow>, input: &IngestInput) -> WorkflowResult<StageIngestOutput> {
+    let options = wiki_activity_options("stage");
+    Ok(ctx.execute_activity(VaultActivities::stage_ingest, input.clone(), options).await?)
+}
+
+/// Sends turns until the model has ended. Returns how it ended.
+async fn write(ctx: &WorkflowContext<IngestWorkflow>, run: &RunId) -> WorkflowResult<SendTurnOutput> {
+    let (mut turn, mut stopped_seconds, mut stop_wait) = (1, 0, STOP_WAIT_SECONDS);
+    loop {
+        let input = SendTurnInput { run: run.clone(), turn, stopped_seconds };
+        let options = wiki_turn_options(turn, TURN_TIMEOUT);
+        match ctx.execute_activity(VaultActivities::send_turn, input, options).await? {
+            SendTurnOutput::Continue { turn: next } => (turn, stop_wait) = (next, STOP_WAIT_SECONDS),
+            SendTurnOutput::Wait { seconds, turn: next } => {
+                turn = next;
+                ctx.timer(Duration::from_secs(seconds.max(1))).await;
+            }
+            SendTurnOutput::Stopped => {
+                ctx.timer(Duration::from_secs(stop_wait)).await;
+                stopped_seconds += stop_wait;
+                stop_wait = (stop_wait * 2).min(LONGEST_STOP_WAIT_SECONDS);
+            }
+            ended @ (SendTurnOutput::Written | SendTurnOutput::Refused { .. }) => return Ok(ended),
+        }
+    }
 }

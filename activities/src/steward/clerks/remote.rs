@@ -30,6 +30,7 @@ use std::time::Duration;
 use steward_domain::fleet::provider_gate::CONNECT_TIMEOUT;
 use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, TokenUsage};
+use steward_domain::steward::conversation::{Conversation, ToolForm, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::{Reservation, estimate_tokens, parse_retry_after};
 use steward_fleet::read_boot_instant;
 
@@ -129,6 +130,8 @@ enum ClerkCallFailureKind {
     NotSent,
     /// The call took too long, which other calls may have caused.
     Slow,
+    /// The server refused a request with tools, and its message speaks of them.
+    NoTools,
     Other,
 }
 
@@ -196,11 +199,58 @@ impl RemoteClerk {
             Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent }) => {
                 ClerkCallOutcome::NotSent { reason }
             }
-            Err(ClerkCallFailure { reason, kind: ClerkCallFailureKind::Slow | ClerkCallFailureKind::Other }) => {
-                ClerkCallOutcome::Failed { reason }
-            }
+            Err(ClerkCallFailure { reason, .. }) => ClerkCallOutcome::Failed { reason },
         };
         ClerkReply { outcome, clerk }
+    }
+
+    /// Sends a conversation once, with at most one HTTP request.
+    pub async fn send_turn(&self, reservation: &Reservation, conversation: &Conversation) -> TurnReply {
+        let body = self.render_turn(conversation);
+        let mut clerk = self.build_mark(&body);
+        let form = conversation.form;
+        let read = |body: &[u8]| {
+            let read = answer::read_turn_response(body, self.config.wire, form, self.api_key())?;
+            Ok((Ok(read.turn), read.usage))
+        };
+        let outcome = match self.post_body(reservation, body, read).await {
+            Ok((reply, usage)) => {
+                clerk.tokens = usage;
+                match reply {
+                    ServerReply::Answered(turn) => TurnOutcome::Answered(turn),
+                    ServerReply::Bad(reason) => TurnOutcome::Failed { reason },
+                    ServerReply::Wait(retry_after_seconds) => TurnOutcome::RateLimited { retry_after_seconds },
+                }
+            }
+            Err(ClerkCallFailure { reason, kind }) => match kind {
+                ClerkCallFailureKind::NotSent => TurnOutcome::NotSent { reason },
+                ClerkCallFailureKind::NoTools if form == ToolForm::Native => TurnOutcome::NoTools { reason },
+                _ => TurnOutcome::Failed { reason },
+            },
+        };
+        TurnReply { outcome, clerk }
+    }
+
+    /// The request body that [`RemoteClerk::send_turn`] would send.
+    fn render_turn(&self, conversation: &Conversation) -> Vec<u8> {
+        let target = ModelTarget {
+            model: &self.config.model,
+            host: self.endpoint.host_str().unwrap_or_default(),
+            max_tokens: conversation.max_tokens.min(self.config.max_tokens),
+        };
+        let data = prompt::render_data(&conversation.data);
+        (self.config.wire.turn_body)(conversation, &data, &target).to_string().into_bytes()
+    }
+
+    /// The most tokens that a turn may use.
+    pub(super) fn estimate_turn_tokens(&self, conversation: &Conversation) -> u64 {
+        let answer = conversation.max_tokens.min(self.config.max_tokens);
+        estimate_tokens(self.render_turn(conversation).len()) + u64::from(answer)
+    }
+
+    /// Who would answer, as in `openai/gpt-4.1`.
+    pub(super) fn describe(&self) -> String {
+        format!("{}/{}", self.config.wire.name, self.config.model)
     }
 
     /// Asks once which facts an event holds, with at most one HTTP request.
@@ -302,6 +352,17 @@ impl RemoteClerk {
         body: Vec<u8>,
         judge: impl FnOnce(&str) -> answer::ContentResult<T>,
     ) -> Result<(ServerReply<T>, TokenUsage), ClerkCallFailure> {
+        let read = |body: &[u8]| answer::read_response(body, self.config.wire, self.api_key(), judge);
+        self.post_body(reservation, body, read).await
+    }
+
+    /// Sends a request, and reads a response with status 200 by `read`.
+    async fn post_body<T>(
+        &self,
+        reservation: &Reservation,
+        body: Vec<u8>,
+        read: impl FnOnce(&[u8]) -> Result<(answer::ContentResult<T>, TokenUsage), String>,
+    ) -> Result<(ServerReply<T>, TokenUsage), ClerkCallFailure> {
         self.wait_to_send(reservation)
             .await
             .map_err(|reason| ClerkCallFailure { reason, kind: ClerkCallFailureKind::NotSent })?;
@@ -311,9 +372,8 @@ impl RemoteClerk {
         match response.status() {
             StatusCode::OK => {
                 let body = self.read_body(response).await?;
-                let response = answer::read_response(&body, self.config.wire, self.api_key(), judge);
                 let (content, usage) =
-                    response.map_err(|found| refusal::explain_missing_completion(&found, &self.config))?;
+                    read(&body).map_err(|found| refusal::explain_missing_completion(&found, &self.config))?;
                 Ok((content.map_or_else(ServerReply::Bad, ServerReply::Answered), usage))
             }
             status if status == StatusCode::TOO_MANY_REQUESTS || status.as_u16() == OVERLOADED => {
@@ -323,7 +383,12 @@ impl RemoteClerk {
             }
             status => {
                 let error_body = read_error_body(response).await;
-                Err(refusal::explain_status(status, &error_body, &self.config).into())
+                let reason = refusal::explain_status(status, &error_body, &self.config);
+                let kind = match refusal::names_tools(status, &error_body) {
+                    true => ClerkCallFailureKind::NoTools,
+                    false => ClerkCallFailureKind::Other,
+                };
+                Err(ClerkCallFailure { reason, kind })
             }
         }
     }

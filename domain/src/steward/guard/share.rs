@@ -6,6 +6,7 @@
 //! | extraction, events of one stream | hour, day | `stream_percent`; half of it for unknown senders |
 //! | extraction, events of all unknown senders | hour, day | half of `extraction_percent` |
 //! | extraction, events of one sender | hour, day | `sender_percent` |
+//! | calls of all wikis | hour, day | `wiki_percent` |
 //! | judgements, one source | day of a task or matter; hour, day | a half; a quarter |
 //! | judgements, all unknown sources | day of a task or matter; hour, day | two thirds; two fifths |
 //!
@@ -148,9 +149,10 @@ impl ReserveRequest {
     /// and has no such limit.
     #[must_use]
     pub fn account_quotas(&self, caps: &CallCaps) -> Vec<Vec<CallQuota>> {
-        match &self.stream {
-            Some(stream) => vec![self.extraction_quotas(stream, caps)],
-            None => self.sources.iter().map(|source| self.judgement_quotas(source, caps)).collect(),
+        match (&self.stream, &self.wiki) {
+            (Some(stream), _) => vec![self.extraction_quotas(stream, caps)],
+            (None, Some(_)) => vec![list_wiki_quotas(caps)],
+            (None, None) => self.sources.iter().map(|source| self.judgement_quotas(source, caps)).collect(),
         }
     }
 
@@ -219,4 +221,11 @@ impl ReserveRequest {
         }
         quotas
     }
+}
+
+/// No ingest keeps the stewards from their calls.
+fn list_wiki_quotas(caps: &CallCaps) -> Vec<CallQuota> {
+    let share = Fraction { part: caps.wiki_percent, whole: 100 };
+    let quota = |(width, limit)| CallQuota::new(GuardCap::Wiki, "wiki", "", width, limit, "the wikis");
+    caps.hour_and_day_limits(share).map(quota).into()
 }

@@ -16,6 +16,7 @@ fn run() -> WikiRun {
         at,
         reasoning: "Ann asked for [[it]].\n## Files\nNo".into(),
         workflow: WorkflowRef::default(),
+        clerk: None,
         claims: Vec::new(),
         accepted: Vec::new(),
     }

@@ -37,6 +37,7 @@ fn wide() -> CallCaps {
         extraction_percent: 100,
         stream_percent: 100,
         sender_percent: 100,
+        wiki_percent: 100,
     }
 }
 

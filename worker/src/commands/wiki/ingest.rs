@@ -292,11 +292,12 @@ fn describe(done: &IngestedDocument) -> String {
         None => {}
     }
     match &done.ingested {
-        Some(IngestOutput::Committed { run, pages, notes, record }) => {
-            lines.push(format!(
-                "{} by fixed rules, nothing was understood; see {record}",
-                count_noun(pages.len() as u64, "page")
-            ));
+        Some(IngestOutput::Committed { run, pages, notes, record, writer }) => {
+            let how = match writer.as_str() {
+                "rules" => "by fixed rules, nothing was understood".to_owned(),
+                model => format!("by {}", escape_text(model)),
+            };
+            lines.push(format!("{} {how}; see {record}", count_noun(pages.len() as u64, "page")));
             lines.extend(pages.iter().map(|page| format!("  {}", escape_text(page))));
             lines.extend(notes.iter().map(|note| escape_text(note)));
             lines.push(format!("take it back: steward wiki runs revert {}", run.short()));

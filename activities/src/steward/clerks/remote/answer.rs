@@ -7,9 +7,11 @@
 use super::ClerkWire;
 use super::Secret;
 use super::text::{redact_key, sanitize_text};
+use super::wire::TurnCompletion;
 use serde_json::Value;
 use steward_domain::signals::extract::{ExtractAnswer, ExtractQuestion};
 use steward_domain::steward::clerk::{ClerkQuestion, TokenUsage, Verdict};
+use steward_domain::steward::conversation::ToolForm;
 
 /// The value that was read from the content, or the complaint about it.
 pub(super) type ContentResult<T> = Result<T, String>;
@@ -26,14 +28,33 @@ pub(super) fn read_response<T>(
     judge: impl FnOnce(&str) -> ContentResult<T>,
 ) -> Result<(ContentResult<T>, TokenUsage), String> {
     let response: Value = serde_json::from_slice(body).map_err(|_| "something that is not JSON".to_owned())?;
-    let completion = (wire.read)(&response).map_err(|missing| {
-        error_message(&response).map_or_else(
-            || format!("JSON without `{missing}`"),
-            |message| format!("the error \"{}\"", sanitize_text(message, key)),
-        )
-    })?;
+    let completion = (wire.read)(&response).map_err(|missing| describe_missing(&response, missing, key))?;
     let content = completion.content.and_then(|text| judge(&(wire.normalize_answer)(strip_fence(text.trim()))));
     Ok((content.map_err(|complaint| sanitize_text(&complaint, key)), completion.usage))
+}
+
+/// Reads a response of a conversation with tools.
+///
+/// # Errors
+/// As [`read_response`].
+pub(super) fn read_turn_response(
+    body: &[u8],
+    wire: &ClerkWire,
+    form: ToolForm,
+    key: Option<&Secret>,
+) -> Result<TurnCompletion, String> {
+    let mut response: Value = serde_json::from_slice(body).map_err(|_| "something that is not JSON".to_owned())?;
+    // What the model answers is kept and sent again.
+    redact_value(&mut response, key);
+    (wire.read_turn)(&response, form).map_err(|missing| describe_missing(&response, missing, key))
+}
+
+/// Describes a body that is no response of its wire.
+fn describe_missing(response: &Value, missing: &str, key: Option<&Secret>) -> String {
+    error_message(response).map_or_else(
+        || format!("JSON without `{missing}`"),
+        |message| format!("the error \"{}\"", sanitize_text(message, key)),
+    )
 }
 
 /// Reads a verdict.

@@ -130,7 +130,7 @@ fn clip_name(name: &str) -> String {
     name.chars().take(MAX_NAME_CHARS).collect()
 }
 
-fn render_data(data: &impl Serialize) -> String {
+pub(super) fn render_data(data: &impl Serialize) -> String {
     let mut bytes = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, MarkerEscaper);
     // Only texts and lists of texts are written to memory, which cannot fail.

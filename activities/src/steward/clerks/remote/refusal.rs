@@ -50,6 +50,12 @@ pub(super) fn explain_status(status: StatusCode, body: &[u8], config: &RemoteCle
     }
 }
 
+/// Whether a server refused a request because of its tools.
+pub(super) fn names_tools(status: StatusCode, body: &[u8]) -> bool {
+    let is_refusal = matches!(status.as_u16(), 400 | 404 | 405 | 422 | 500 | 501);
+    is_refusal && String::from_utf8_lossy(body).to_lowercase().contains("tool")
+}
+
 /// Explains a response with status 200 that does not have the wire's form.
 pub(super) fn explain_missing_completion(found: &str, config: &RemoteClerkConfig) -> String {
     let RemoteClerkConfig { wire, base_url, .. } = config;

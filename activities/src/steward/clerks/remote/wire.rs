@@ -14,9 +14,10 @@ pub use openai::OPENAI;
 
 use super::prompt::ClerkPrompt;
 use reqwest::header::{HeaderName, HeaderValue, InvalidHeaderValue};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use steward_domain::steward::clerk::TokenUsage;
+use steward_domain::steward::conversation::{Conversation, ModelTurn, ToolCall, ToolDefinition, ToolForm, ToolReply};
 
 /// Most tokens that are counted for one call. A larger count is invalid; the limit keeps sums in range.
 const MAX_COUNTED_TOKENS: u64 = 1_000_000_000;
@@ -45,6 +46,10 @@ pub struct ClerkWire {
     pub(super) read: fn(&Value) -> Result<ModelCompletion, &'static str>,
     /// Converts an answer to the form that the question asks for, if this wire uses another one.
     pub(super) normalize_answer: fn(&str) -> Cow<'_, str>,
+    /// Writes a conversation with tools. The text is its data, rendered.
+    pub(super) turn_body: fn(&Conversation, &str, &ModelTarget<'_>) -> Value,
+    /// Finds an answer with calls in a response; or returns the missing field that every response of this vendor has.
+    pub(super) read_turn: fn(&Value, ToolForm) -> Result<TurnCompletion, &'static str>,
     pub(super) words: WireWording,
 }
 
@@ -77,6 +82,12 @@ pub(super) struct ModelCompletion {
     pub(super) usage: TokenUsage,
 }
 
+/// The answer in a response of a conversation with tools.
+pub(super) struct TurnCompletion {
+    pub(super) turn: ModelTurn,
+    pub(super) usage: TokenUsage,
+}
+
 impl ClerkWire {
     pub(super) fn key_header(&self, key: &str) -> Result<(HeaderName, HeaderValue), InvalidHeaderValue> {
         let (name, prefix) = self.key;
@@ -84,6 +95,68 @@ impl ClerkWire {
         value.set_sensitive(true);
         Ok((HeaderName::from_static(name), value))
     }
+}
+
+/// The tools in the form that OpenAI published and others took over.
+fn render_functions(conversation: &Conversation) -> Value {
+    let render = |tool: &ToolDefinition| {
+        json!({"type": "function",
+            "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters}})
+    };
+    conversation.tools.iter().map(render).collect()
+}
+
+/// The rules, with the tools where the server gets the form instead of them.
+fn render_rules(conversation: &Conversation) -> String {
+    match conversation.form {
+        ToolForm::Native => conversation.rules.to_owned(),
+        ToolForm::Json => format!("{}{}", conversation.rules, ToolDefinition::describe_all(&conversation.tools)),
+    }
+}
+
+/// The messages of a chat whose tools reply in messages of their own, by `reply`. With the form, one message of the user has all
+/// replies.
+fn render_messages(
+    conversation: &Conversation,
+    data: &str,
+    reply: impl Fn(&ToolCall, &ToolReply) -> Value,
+) -> Vec<Value> {
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let mut messages = vec![json!({"role": "system", "content": render_rules(conversation)}), user(data)];
+    for past in &conversation.past {
+        messages.push(past.turn.message.clone());
+        match conversation.form {
+            ToolForm::Native => {
+                messages.extend(past.turn.calls.iter().zip(&past.replies).map(|(call, answer)| reply(call, answer)));
+            }
+            ToolForm::Json if !past.replies.is_empty() => {
+                let replies: Vec<&str> = past.replies.iter().map(|reply| reply.text.as_str()).collect();
+                messages.push(user(&json!({"replies": replies}).to_string()));
+            }
+            ToolForm::Json => {}
+        }
+        messages.extend(past.reminder.map(user));
+    }
+    messages
+}
+
+/// Reads the calls of a message in the form that OpenAI published and others took over.
+fn read_functions(message: &Value) -> Vec<ToolCall> {
+    let calls = message["tool_calls"].as_array().into_iter().flatten();
+    let read = |call: &Value| {
+        let arguments = &call["function"]["arguments"];
+        ToolCall {
+            id: call["id"].as_str().unwrap_or_default().to_owned(),
+            name: call["function"]["name"].as_str().unwrap_or_default().to_owned(),
+            // A text by the published form, and an object with some servers.
+            arguments: match arguments {
+                Value::String(text) => serde_json::from_str(text).ok(),
+                Value::Object(fields) => Some(fields.clone()),
+                _ => None,
+            },
+        }
+    };
+    calls.map(read).collect()
 }
 
 /// Returns an answer unchanged.

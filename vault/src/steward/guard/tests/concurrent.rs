@@ -16,6 +16,7 @@ const CAPS: CallCaps = CallCaps {
     extraction_percent: 100,
     stream_percent: 100,
     sender_percent: 100,
+    wiki_percent: 100,
 };
 
 /// Begins a log of every reservation, in the order of the transactions. Pruning does not shorten it.
@@ -163,7 +164,7 @@ fn justified(
         GuardCap::Hour => (HOUR, CAPS.per_hour, all),
         GuardCap::Day => (DAY, CAPS.per_day, all),
         GuardCap::BackOff | GuardCap::ProbePending | GuardCap::Clock => return Ok(()),
-        GuardCap::Extraction | GuardCap::Stream | GuardCap::Sender | GuardCap::Source => {
+        GuardCap::Extraction | GuardCap::Stream | GuardCap::Sender | GuardCap::Source | GuardCap::Wiki => {
             return wrong("it goes to no account");
         }
         GuardCap::LedgerUnreadable

@@ -53,6 +53,7 @@ const CAPS: CallCaps = CallCaps {
     extraction_percent: 100,
     stream_percent: 100,
     sender_percent: 100,
+    wiki_percent: 100,
 };
 
 #[derive(Clone)]

@@ -17,6 +17,7 @@ const CAPS: CallCaps = CallCaps {
     extraction_percent: 100,
     stream_percent: 100,
     sender_percent: 100,
+    wiki_percent: 100,
 };
 
 /// Runs in a process of its own: reserves until nothing is left, and prints each call that it may make.

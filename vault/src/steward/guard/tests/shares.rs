@@ -19,6 +19,7 @@ const CAPS: CallCaps = CallCaps {
     extraction_percent: 50,
     stream_percent: 40,
     sender_percent: 10,
+    wiki_percent: 30,
 };
 
 fn speaker(name: &str) -> CallSource {

@@ -11,6 +11,7 @@ use super::CUT_OFF;
 use super::ClerkWire;
 use super::ModelCompletion;
 use super::ModelTarget;
+use super::TurnCompletion;
 use super::WireWording;
 use super::require_text;
 use super::sum_tokens;
@@ -18,6 +19,7 @@ use crate::steward::clerks::remote::prompt::ClerkPrompt;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use steward_domain::steward::clerk::TokenUsage;
+use steward_domain::steward::conversation::{Conversation, ModelTurn, ToolCall, ToolDefinition, ToolForm};
 
 /// Anthropic's API, and other servers with the same API.
 pub const ANTHROPIC: ClerkWire = ClerkWire {
@@ -31,6 +33,8 @@ pub const ANTHROPIC: ClerkWire = ClerkWire {
     body,
     read,
     normalize_answer: restore_fields,
+    turn_body,
+    read_turn,
     words: WireWording {
         offers: "messages",
         response: "a message",
@@ -134,12 +138,50 @@ fn collect_pairs(pairs: &[Value]) -> Option<Map<String, Value>> {
 
 fn read(response: &Value) -> Result<ModelCompletion, &'static str> {
     let blocks = response["content"].as_array().ok_or("content")?;
+    Ok(ModelCompletion { content: read_content(response, blocks), usage: read_usage(response) })
+}
+
+fn read_usage(response: &Value) -> TokenUsage {
     let usage = &response["usage"];
-    let usage = TokenUsage {
+    TokenUsage {
         prompt_tokens: sum_tokens(usage, &["input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"]),
         completion_tokens: sum_tokens(usage, &["output_tokens"]),
-    };
-    Ok(ModelCompletion { content: read_content(response, blocks), usage })
+    }
+}
+
+/// Every model of this vendor knows tools, so there is no other form.
+fn turn_body(conversation: &Conversation, data: &str, target: &ModelTarget<'_>) -> Value {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let mut messages = vec![json!({"role": "user", "content": [text(data)]})];
+    for past in &conversation.past {
+        messages.push(json!({"role": "assistant", "content": past.turn.message}));
+        let results = past.turn.calls.iter().zip(&past.replies).map(|(call, reply)| {
+            json!({"type": "tool_result", "tool_use_id": call.id, "content": reply.text, "is_error": reply.is_error})
+        });
+        let answer: Vec<Value> = results.chain(past.reminder.map(text)).collect();
+        messages.push(json!({"role": "user", "content": answer}));
+    }
+    let tool = |tool: &ToolDefinition| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
+    // The rules and the tools are the same for every run: the vendor keeps them.
+    let rules = json!([{"type": "text", "text": conversation.rules, "cache_control": {"type": "ephemeral"}}]);
+    json!({
+        "model": target.model,
+        "max_tokens": target.max_tokens,
+        "system": rules,
+        "messages": messages,
+        "tools": conversation.tools.iter().map(tool).collect::<Vec<_>>(),
+    })
+}
+
+fn read_turn(response: &Value, _: ToolForm) -> Result<TurnCompletion, &'static str> {
+    let blocks = response["content"].as_array().ok_or("content")?;
+    let calls = blocks.iter().filter(|block| block["type"] == "tool_use").map(|block| ToolCall {
+        id: block["id"].as_str().unwrap_or_default().to_owned(),
+        name: block["name"].as_str().unwrap_or_default().to_owned(),
+        arguments: block["input"].as_object().cloned(),
+    });
+    let turn = ModelTurn { calls: calls.collect(), message: Value::Array(blocks.clone()) };
+    Ok(TurnCompletion { turn, usage: read_usage(response) })
 }
 
 fn read_content(response: &Value, blocks: &[Value]) -> Result<String, String> {

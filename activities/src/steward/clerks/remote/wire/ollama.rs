@@ -8,13 +8,18 @@ use super::CUT_OFF;
 use super::ClerkWire;
 use super::ModelCompletion;
 use super::ModelTarget;
+use super::TurnCompletion;
 use super::WireWording;
 use super::keep_unchanged;
+use super::read_functions;
+use super::render_functions;
+use super::render_messages;
 use super::require_text;
 use super::sum_tokens;
 use crate::steward::clerks::remote::prompt::ClerkPrompt;
 use serde_json::{Value, json};
 use steward_domain::steward::clerk::TokenUsage;
+use steward_domain::steward::conversation::{Conversation, ModelTurn, ToolCall, ToolDefinition, ToolForm, ToolReply};
 
 /// Ollama's API. A local server requires no key.
 pub const OLLAMA: ClerkWire = ClerkWire {
@@ -27,6 +32,8 @@ pub const OLLAMA: ClerkWire = ClerkWire {
     body,
     read,
     normalize_answer: keep_unchanged,
+    turn_body,
+    read_turn,
     words: WireWording {
         offers: "chats",
         response: "a chat",
@@ -57,7 +64,11 @@ fn body(prompt: &ClerkPrompt, target: &ModelTarget<'_>) -> Value {
 
 /// Counts the tokens of prompt and answer. A token of common languages has two bytes or more.
 fn count_context_tokens(prompt: &ClerkPrompt, max_tokens: u32) -> usize {
-    let prompt_tokens = (prompt.rules.len() + prompt.data.len()).div_ceil(2);
+    round_context(prompt.rules.len() + prompt.data.len(), max_tokens)
+}
+
+fn round_context(prompt_bytes: usize, max_tokens: u32) -> usize {
+    let prompt_tokens = prompt_bytes.div_ceil(2);
     let answer_tokens = usize::try_from(max_tokens).unwrap_or(usize::MAX);
     let tokens = prompt_tokens.saturating_add(answer_tokens).saturating_add(TEMPLATE_TOKENS);
     tokens.div_ceil(CONTEXT_STEP).saturating_mul(CONTEXT_STEP)
@@ -69,9 +80,46 @@ fn read(response: &Value) -> Result<ModelCompletion, &'static str> {
         Some("length") => Err(CUT_OFF.to_owned()),
         Some(_) | None => require_text(message["content"].as_str()),
     };
-    let usage = TokenUsage {
+    Ok(ModelCompletion { content, usage: read_usage(response) })
+}
+
+fn read_usage(response: &Value) -> TokenUsage {
+    TokenUsage {
         prompt_tokens: sum_tokens(response, &["prompt_eval_count"]),
         completion_tokens: sum_tokens(response, &["eval_count"]),
+    }
+}
+
+fn turn_body(conversation: &Conversation, data: &str, target: &ModelTarget<'_>) -> Value {
+    let reply =
+        |call: &ToolCall, reply: &ToolReply| json!({"role": "tool", "tool_name": call.name, "content": reply.text});
+    let messages = render_messages(conversation, data, reply);
+    let bytes: usize = messages.iter().map(|message| message.to_string().len()).sum();
+    let mut body = json!({
+        "model": target.model,
+        "messages": messages,
+        "stream": false,
+        "truncate": false,
+        "shift": false,
+        "options": {
+            "temperature": 0, "num_predict": target.max_tokens, "num_ctx": round_context(bytes, target.max_tokens),
+        },
+    });
+    match conversation.form {
+        ToolForm::Native => body["tools"] = render_functions(conversation),
+        ToolForm::Json => body["format"] = ToolDefinition::build_form(&conversation.tools),
+    }
+    body
+}
+
+fn read_turn(response: &Value, form: ToolForm) -> Result<TurnCompletion, &'static str> {
+    let message = response.get("message").filter(|message| message.is_object()).ok_or("message")?.clone();
+    let turn = match form {
+        ToolForm::Native => ModelTurn { calls: read_functions(&message), message },
+        ToolForm::Json => {
+            let text = message["content"].as_str().unwrap_or_default().to_owned();
+            ModelTurn::from_form(message, &text)
+        }
     };
-    Ok(ModelCompletion { content, usage })
+    Ok(TurnCompletion { turn, usage: read_usage(response) })
 }

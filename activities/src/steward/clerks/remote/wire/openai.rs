@@ -9,13 +9,18 @@ use super::CUT_OFF;
 use super::ClerkWire;
 use super::ModelCompletion;
 use super::ModelTarget;
+use super::TurnCompletion;
 use super::WireWording;
 use super::keep_unchanged;
+use super::read_functions;
+use super::render_functions;
+use super::render_messages;
 use super::require_text;
 use super::sum_tokens;
 use crate::steward::clerks::remote::prompt::ClerkPrompt;
 use serde_json::{Value, json};
 use steward_domain::steward::clerk::TokenUsage;
+use steward_domain::steward::conversation::{Conversation, ModelTurn, ToolCall, ToolDefinition, ToolForm, ToolReply};
 
 /// The host of OpenAI's own server.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -33,6 +38,8 @@ pub const OPENAI: ClerkWire = ClerkWire {
     body,
     read,
     normalize_answer: keep_unchanged,
+    turn_body,
+    read_turn,
     words: WireWording {
         offers: "chat completions",
         response: "a chat completion",
@@ -52,23 +59,66 @@ fn body(prompt: &ClerkPrompt, target: &ModelTarget<'_>) -> Value {
             "json_schema": {"name": prompt.name, "strict": true, "schema": prompt.schema},
         },
     });
+    set_limit(&mut body, target, THINKING_FACTOR);
+    body
+}
+
+fn set_limit(body: &mut Value, target: &ModelTarget<'_>, thinking_factor: u32) {
     if target.host == OPENAI_HOST {
-        body["max_completion_tokens"] = json!(target.max_tokens.saturating_mul(THINKING_FACTOR));
+        body["max_completion_tokens"] = json!(target.max_tokens.saturating_mul(thinking_factor));
     } else {
         body["max_tokens"] = json!(target.max_tokens);
         body["temperature"] = json!(0);
     }
+}
+
+fn turn_body(conversation: &Conversation, data: &str, target: &ModelTarget<'_>) -> Value {
+    let reply =
+        |call: &ToolCall, reply: &ToolReply| json!({"role": "tool", "tool_call_id": call.id, "content": reply.text});
+    let mut body = json!({
+        "model": target.model,
+        "messages": render_messages(conversation, data, reply),
+        "stream": false,
+    });
+    match conversation.form {
+        ToolForm::Native => body["tools"] = render_functions(conversation),
+        ToolForm::Json => {
+            body["response_format"] = json!({
+                "type": "json_schema",
+                "json_schema": {"name": "calls", "strict": true, "schema": ToolDefinition::build_form(&conversation.tools)},
+            });
+        }
+    }
+    // The limit of a turn has room for thinking already.
+    set_limit(&mut body, target, 1);
     body
+}
+
+fn read_turn(response: &Value, form: ToolForm) -> Result<TurnCompletion, &'static str> {
+    let message =
+        response["choices"].as_array().ok_or("choices")?.first().map_or(&Value::Null, |choice| &choice["message"]);
+    let message = if message.is_object() { message.clone() } else { json!({"role": "assistant", "content": ""}) };
+    let turn = match form {
+        ToolForm::Native => ModelTurn { calls: read_functions(&message), message },
+        ToolForm::Json => {
+            let text = message["content"].as_str().unwrap_or_default().to_owned();
+            ModelTurn::from_form(message, &text)
+        }
+    };
+    Ok(TurnCompletion { turn, usage: read_usage(response) })
+}
+
+fn read_usage(response: &Value) -> TokenUsage {
+    let usage = &response["usage"];
+    TokenUsage {
+        prompt_tokens: sum_tokens(usage, &["prompt_tokens"]),
+        completion_tokens: sum_tokens(usage, &["completion_tokens"]),
+    }
 }
 
 fn read(response: &Value) -> Result<ModelCompletion, &'static str> {
     let choices = response["choices"].as_array().ok_or("choices")?;
-    let usage = &response["usage"];
-    let usage = TokenUsage {
-        prompt_tokens: sum_tokens(usage, &["prompt_tokens"]),
-        completion_tokens: sum_tokens(usage, &["completion_tokens"]),
-    };
-    Ok(ModelCompletion { content: read_content(choices.first().unwrap_or(&Value::Null)), usage })
+    Ok(ModelCompletion { content: read_content(choices.first().unwrap_or(&Value::Null)), usage: read_usage(response) })
 }
 
 fn read_content(choice: &Value) -> Result<String, String> {

@@ -1,0 +1,212 @@
+//! One turn of the model that writes a wiki: reserved, sent, kept, settled, carried out.
+//!
+//! The answer is kept before anything follows from it. A turn that was answered is never sent again.
+
+use super::{CONFLICT, WikiActivities, reject};
+use crate::failure::retryable_failure;
+use crate::vault::run_blocking;
+use chrono::{DateTime, TimeDelta, Utc};
+use std::sync::Arc;
+use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
+use steward_domain::steward::guard::{
+    CallId, GuardCap, GuardRefusal, Reservation, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome,
+};
+use steward_domain::wiki::writer::transcript::{TranscriptLine, WriterFailure};
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::crash;
+use steward_vault::gates::stop;
+use steward_vault::wiki::request::WikiRunError;
+use steward_vault::wiki::staged::{RunState, StagedRun, StagedRuns};
+use steward_vault::wiki::state::read_wiki;
+use steward_vault::wiki::write::{SessionStep, WriterSession};
+use steward_workflows::{SendTurnInput, SendTurnOutput};
+use temporalio_common::ActivityError;
+
+/// How long a model may write: 60 min. The time of a stop does not count.
+const WRITING_LIMIT: TimeDelta = TimeDelta::minutes(60);
+/// How many calls in a row may end without an answer.
+const MAX_FAILURES: usize = 3;
+/// The wait after a call without an answer, and the longest wait for a cap, in seconds.
+const FAILURE_WAIT: u64 = 5;
+const LONGEST_WAIT: u64 = 600;
+const UNPROCESSABLE: u16 = 422;
+const BAD_GATEWAY: u16 = 502;
+const TIMEOUT: u16 = 408;
+
+/// What one turn begins with.
+enum TurnStart {
+    Send { session: Box<WriterSession>, n: u32, conversation: Box<Conversation> },
+    Over(SendTurnOutput),
+}
+
+impl WikiActivities {
+    pub(super) async fn take_turn(&self, input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
+        let writer = Arc::clone(&self.vault.writer);
+        let start = run_blocking(move || begin_turn(&writer, &input)).await?;
+        let (mut session, n, conversation) = match start.map_err(retryable_failure)? {
+            TurnStart::Send { session, n, conversation } => (session, n, conversation),
+            TurnStart::Over(output) => return Ok(output),
+        };
+        let reservation = match self.reserve_turn(&session, n, &conversation).await {
+            Ok(reservation) => reservation,
+            Err(refusal) => return Ok(wait_for_cap(&refusal, n)),
+        };
+        crash::die_if_armed("before-turn");
+        let Some(TurnReply { outcome, clerk }) = self.writer.clerk.send_turn(&reservation, &conversation).await else {
+            self.settle(&reservation, SettlementOutcome::NotSent).await;
+            let message = "the model of this run is not set any more".to_owned();
+            return Ok(SendTurnOutput::Refused { status: CONFLICT, message });
+        };
+        let (line, settlement) = match &outcome {
+            TurnOutcome::Answered(turn) => {
+                let line = TranscriptLine::Turn { n, turn: turn.clone(), clerk: clerk.clone() };
+                (Some(line), SettlementOutcome::Answered { usage: clerk.tokens })
+            }
+            TurnOutcome::NoTools { .. } => (Some(TranscriptLine::Form), SettlementOutcome::Failed),
+            TurnOutcome::Failed { reason } => {
+                (Some(TranscriptLine::Failed { n, reason: reason.clone() }), SettlementOutcome::Failed)
+            }
+            TurnOutcome::RateLimited { retry_after_seconds } => {
+                let retry_after_seconds = retry_after_seconds.map(|seconds| seconds as f64);
+                (None, SettlementOutcome::RateLimited { retry_after_seconds })
+            }
+            TurnOutcome::NotSent { .. } => (None, SettlementOutcome::NotSent),
+        };
+        let ended = move || -> Result<SendTurnOutput, WikiRunError> {
+            if let Some(line) = line {
+                session.append(line)?;
+            }
+            crash::die_if_armed("after-answer");
+            finish_turn(&mut session, n, &outcome)
+        };
+        let kept = run_blocking(ended).await;
+        self.settle(&reservation, settlement).await;
+        crash::die_if_armed("after-turn");
+        kept?.map_err(retryable_failure)
+    }
+
+    async fn reserve_turn(
+        &self,
+        session: &WriterSession,
+        n: u32,
+        conversation: &Conversation,
+    ) -> Result<Reservation, GuardRefusal> {
+        let meta = &session.run().meta;
+        if self.writer.ledger.has_gate() {
+            self.writer.clerk.wait_for_turn().await.map_err(|reason| GuardRefusal {
+                cap: GuardCap::Gate,
+                clears_at: None,
+                reason,
+            })?;
+        }
+        let request = ReserveRequest {
+            call_id: CallId(format!("{}-{n}-{}", meta.run, session.transcript().lines.len())),
+            wiki: Some(meta.wiki.clone()),
+            tokens: self.writer.clerk.estimate_turn_tokens(conversation),
+            ..ReserveRequest::default()
+        };
+        match self.writer.ledger.reserve(&request, Utc::now()).await {
+            ReserveOutcome::Reserved(reservation) => Ok(reservation),
+            ReserveOutcome::Refused(refusal) => Err(refusal),
+        }
+    }
+
+    /// Records how the call ended. If the ledger cannot, the reservation counts as used.
+    async fn settle(&self, reservation: &Reservation, outcome: SettlementOutcome) {
+        let settlement = Settlement { call_id: reservation.call_id().clone(), outcome };
+        if let Err(error) = self.writer.ledger.settle(&settlement, Utc::now()).await {
+            tracing::warn!(%error, call_id = %reservation.call_id(), "the end of a call was not recorded");
+        }
+    }
+}
+
+/// Opens the session, and carries out what was answered before.
+fn begin_turn(writer: &VaultWriter, input: &SendTurnInput) -> Result<TurnStart, WikiRunError> {
+    let root = writer.root();
+    if stop::is_stopped(root) {
+        return Ok(TurnStart::Over(SendTurnOutput::Stopped));
+    }
+    let over = |output| Ok(TurnStart::Over(output));
+    let run = StagedRuns::new(root).open(&input.run)?;
+    if let Some(status) = run.read_status()?.filter(|status| status.state != RunState::Pending) {
+        let message = format!("the run is {}: {}", status.state, status.reason);
+        return over(SendTurnOutput::Refused { status: CONFLICT, message });
+    }
+    let stopped =
+        TimeDelta::try_seconds(i64::try_from(input.stopped_seconds).unwrap_or(i64::MAX)).unwrap_or(TimeDelta::MAX);
+    let is_late = run.meta.began.checked_add_signed(WRITING_LIMIT + stopped).is_some_and(|end| Utc::now() > end);
+    if is_late {
+        let message = "writer_timeout: the model did not end within 60 minutes".to_owned();
+        return over(end_run(&run, TIMEOUT, message)?);
+    }
+    let wiki = read_wiki(root, &run.meta.wiki, &run.meta.folder)?;
+    let name = run.meta.run.clone();
+    let mut session = match WriterSession::open(root, wiki, run) {
+        Ok(session) => session,
+        Err(e) => {
+            let (status, message) = reject(&StagedRuns::new(root).open(&name)?, e)?;
+            return over(SendTurnOutput::Refused { status, message });
+        }
+    };
+    match session.advance() {
+        Ok(SessionStep::Send { n, .. }) if n > input.turn => over(SendTurnOutput::Continue { turn: n }),
+        Ok(SessionStep::Send { n, conversation }) => {
+            Ok(TurnStart::Send { session: Box::new(session), n, conversation })
+        }
+        Ok(SessionStep::Done) => over(SendTurnOutput::Written),
+        Ok(SessionStep::Failed(failure)) => over(fail_run(session.run(), failure)?),
+        Err(e) => {
+            let (status, message) = reject(session.run(), e)?;
+            over(SendTurnOutput::Refused { status, message })
+        }
+    }
+}
+
+/// Carries out what was answered, and says what comes next.
+fn finish_turn(session: &mut WriterSession, n: u32, outcome: &TurnOutcome) -> Result<SendTurnOutput, WikiRunError> {
+    match outcome {
+        TurnOutcome::Answered(_) | TurnOutcome::NoTools { .. } => {}
+        TurnOutcome::RateLimited { retry_after_seconds } => {
+            let seconds = retry_after_seconds.unwrap_or(FAILURE_WAIT).clamp(1, LONGEST_WAIT);
+            return Ok(SendTurnOutput::Wait { seconds, turn: n });
+        }
+        TurnOutcome::NotSent { .. } => return Ok(SendTurnOutput::Wait { seconds: FAILURE_WAIT, turn: n }),
+        TurnOutcome::Failed { reason } => {
+            let lines = session.transcript().lines.iter().rev();
+            let failures = lines.take_while(|line| matches!(line, TranscriptLine::Failed { .. })).count();
+            if failures >= MAX_FAILURES {
+                return end_run(session.run(), BAD_GATEWAY, format!("writer_failed: {reason}"));
+            }
+            return Ok(SendTurnOutput::Wait { seconds: FAILURE_WAIT, turn: n.saturating_add(1) });
+        }
+    }
+    match session.advance() {
+        Ok(SessionStep::Send { n, .. }) => Ok(SendTurnOutput::Continue { turn: n }),
+        Ok(SessionStep::Done) => Ok(SendTurnOutput::Written),
+        Ok(SessionStep::Failed(failure)) => fail_run(session.run(), failure),
+        Err(e) => {
+            let (status, message) = reject(session.run(), e)?;
+            Ok(SendTurnOutput::Refused { status, message })
+        }
+    }
+}
+
+fn fail_run(run: &StagedRun, failure: WriterFailure) -> Result<SendTurnOutput, WikiRunError> {
+    end_run(run, UNPROCESSABLE, format!("{failure}: {}", failure.explain()))
+}
+
+fn end_run(run: &StagedRun, status: u16, message: String) -> Result<SendTurnOutput, WikiRunError> {
+    run.set_status(RunState::Rejected, Utc::now(), &message)?;
+    Ok(SendTurnOutput::Refused { status, message })
+}
+
+/// Waits until a cap clears. A refusal that a person has to end is looked at again from time to time.
+fn wait_for_cap(refusal: &GuardRefusal, turn: u32) -> SendTurnOutput {
+    if refusal.cap == GuardCap::Stopped {
+        return SendTurnOutput::Stopped;
+    }
+    let left = |at: DateTime<Utc>| u64::try_from((at - Utc::now()).num_seconds().saturating_add(1)).unwrap_or(1);
+    let seconds = refusal.clears_at.map_or(LONGEST_WAIT, left).clamp(1, LONGEST_WAIT);
+    tracing::info!(cap = ?refusal.cap, seconds, reason = %refusal.reason, "a turn of a wiki waits");
+    SendTurnOutput::Wait { seconds, turn }
+}

@@ -1,0 +1,200 @@
+//! Renders the pages of a draft: new ones, extended ones, and what follows for their fields and links.
+
+use super::super::content::WrittenText;
+use super::super::patch::patch_text;
+use super::RunDraft;
+use crate::record::frontmatter::{self, FieldEdit, FrontmatterError};
+use crate::record::plain_text::{escape_one_line, to_one_line};
+use crate::time::format_seconds;
+use crate::wiki::ACCEPTED_FILES;
+use crate::wiki::merge::SplitBody;
+use crate::wiki::names::{name_page, name_summary};
+use crate::wiki::page::{MAX_SUMMARY, WikiPage, read_page, shorten};
+use crate::wiki::page_text::{AnchoredText, NewPage};
+use crate::wiki::quote::Anchor;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The most tags of a page.
+const MAX_TAGS: usize = 5;
+/// How sure a page is with one source, with more, and in dispute: from 0 to 1.
+const ONE_SOURCE: f64 = 0.7;
+const MORE_SOURCES: f64 = 0.9;
+const DISPUTED: f64 = 0.5;
+/// The longest slug before a number.
+const MAX_NUMBERED: usize = 90;
+
+impl RunDraft<'_> {
+    /// A new page with what the model wrote.
+    pub(super) fn build_page(
+        &self,
+        slug: &str,
+        kind: &str,
+        title: &str,
+        summary: &str,
+        written: WrittenText,
+    ) -> String {
+        let list = |name: &str| -> Vec<String> {
+            let items = written.fields.get(name).and_then(Value::as_array).into_iter().flatten();
+            items
+                .filter_map(Value::as_str)
+                .map(|text| to_one_line(text.trim()))
+                .filter(|text| !text.is_empty())
+                .collect()
+        };
+        let is_tag = |tag: &String| tag.starts_with(|c: char| c.is_ascii_lowercase()) && name_page(tag) == *tag;
+        let known: BTreeSet<&String> = self.input.pages.iter().flat_map(|page| &page.tags).collect();
+        let (mut tags, new): (Vec<String>, Vec<String>) =
+            list("tags").into_iter().filter(is_tag).partition(|tag| known.contains(tag));
+        tags.extend(new);
+        tags.truncate(MAX_TAGS);
+        let has_heading = written.text.lines().any(|line| line.starts_with("# "));
+        let heading = if has_heading { String::new() } else { format!("# {}\n\n", escape_one_line(title)) };
+        let stated = written.fields.get("summary").and_then(Value::as_str).unwrap_or_default();
+        let summary = if summary.trim().is_empty() { stated } else { summary };
+        let page = NewPage {
+            slug: slug.to_owned(),
+            kind: kind.to_owned(),
+            title: title.to_owned(),
+            sources: vec![self.input.source_id.to_owned()],
+            confidence: lower_confidence(&written, ONE_SOURCE),
+            updated_at: self.input.began,
+            summary: shorten(&to_one_line(summary.trim()), MAX_SUMMARY),
+            tags,
+            aliases: list("aliases"),
+        };
+        page.render(&AnchoredText { text: format!("{heading}{}", written.text.trim_start()), anchors: written.anchors })
+    }
+
+    /// The page with what the model wrote in the place of its text. What stands in both keeps its bytes.
+    pub(super) fn extend_page(&self, page: &WikiPage, written: &WrittenText) -> Result<String, String> {
+        let body = SplitBody::new(page.document.body());
+        let text = patch_text(body.text, &written.text);
+        self.render_changed(page, &text, written.anchors.values())
+    }
+
+    /// The page with another text above its footnotes, the new footnotes, and its fields as they follow.
+    pub(super) fn render_changed<'n>(
+        &self,
+        page: &WikiPage,
+        text: &str,
+        anchors: impl Iterator<Item = &'n Anchor>,
+    ) -> Result<String, String> {
+        let body = SplitBody::new(page.document.body());
+        let known = body.list_labels();
+        let added: String = anchors
+            .filter(|anchor| !known.contains(&anchor.label.as_str()))
+            .map(|anchor| format!("{}\n", anchor.render()))
+            .collect();
+        let (gap, notes) = body.split_below();
+        let (gap, line) = (
+            if gap.is_empty() { "\n" } else { gap },
+            if notes.is_empty() || notes.ends_with('\n') { "" } else { "\n" },
+        );
+        let above = &page.document.as_str()[..page.document.as_str().len() - page.document.body().len()];
+        let text = format!("{above}{}\n{gap}{notes}{line}{added}", text.trim_end_matches('\n'));
+        self.set_fields(page, &text).map_err(|e| format!("error: {e}"))
+    }
+
+    /// Completes the pages when everything is written: what they contradict and, with `links`, the links between the pages of
+    /// the run and its summary.
+    ///
+    /// # Errors
+    /// A page cannot be edited.
+    pub fn finish(&mut self, links: bool) -> Result<(), String> {
+        let slug = name_summary(self.input.source_id);
+        let link = |page: &WikiPage| format!("[[{}|{}]]", page.slug, page.title.replace(['[', ']', '|'], ""));
+        let Some(summary) = self.pages.iter().find(|page| page.slug == slug).cloned() else { return Ok(()) };
+        let changed: Vec<WikiPage> =
+            self.changed.iter().filter_map(|file| self.pages.iter().find(|page| page.file == *file)).cloned().collect();
+        for page in &changed {
+            let mut text = page.document.as_str().to_owned();
+            if self.disputed.contains(&page.file) && page.slug != slug && !page.contradicts.contains(&slug) {
+                let listed =
+                    page.contradicts.iter().map(String::as_str).chain([slug.as_str()]).map(Value::from).collect();
+                let edit = FieldEdit { field: "contradicts".to_owned(), value: Some(Value::Array(listed)) };
+                let edited = frontmatter::edit_fields(text.as_bytes(), &[edit]).map_err(|e| e.to_string())?;
+                text = String::from_utf8_lossy(&edited).into_owned();
+            }
+            let others = changed.iter().filter(|other| other.slug != slug);
+            let wanted: Vec<String> = match page.slug == slug {
+                true => others.filter(|other| !holds_link(page, &other.slug)).map(link).collect(),
+                false => {
+                    Some(&summary).filter(|summary| !holds_link(page, &summary.slug)).map(link).into_iter().collect()
+                }
+            };
+            if links && !wanted.is_empty() {
+                text = append_line(&text, &format!("See also: {}", wanted.join(", ")))?;
+            }
+            self.judges = false;
+            let set = self.set_page(&page.file, text);
+            self.judges = true;
+            set?;
+        }
+        Ok(())
+    }
+
+    /// Sets the fields that follow from the text: the sources, the time and how sure it is.
+    fn set_fields(&self, page: &WikiPage, text: &str) -> Result<String, FrontmatterError> {
+        let source = self.input.source_id;
+        let set = |field: &str, value: Value| FieldEdit { field: field.to_owned(), value: Some(value) };
+        let mut edits = vec![set("updated_at", format_seconds(self.input.began).into())];
+        let add = |field: &str, new: &str| {
+            let listed = page.document.fields().get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+            Value::Array(listed.into_iter().chain(std::iter::once(Value::from(new))).collect())
+        };
+        if !page.sources.iter().any(|known| known == source) {
+            edits.push(set("sources", add("sources", source)));
+        }
+        let read = read_page(&page.file, text.as_bytes()).page;
+        let is_disputed = read.as_ref().is_some_and(|read| !read.body.disputed.is_empty());
+        let sources = page.sources.iter().map(String::as_str).chain([source]).collect::<BTreeSet<_>>().len();
+        let most = match sources {
+            _ if is_disputed => DISPUTED,
+            0 | 1 => ONE_SOURCE,
+            _ => MORE_SOURCES,
+        };
+        // What a person or a model set lower stays, unless code had set it.
+        let is_ours = [ONE_SOURCE, MORE_SOURCES, DISPUTED].contains(&page.confidence);
+        let confidence = if is_ours { most } else { page.confidence.min(most) };
+        if (confidence - page.confidence).abs() > f64::EPSILON {
+            edits.push(set("confidence", confidence.into()));
+        }
+        let edited = frontmatter::edit_fields(text.as_bytes(), &edits)?;
+        Ok(String::from_utf8_lossy(&edited).into_owned())
+    }
+
+    /// A slug that no other page has, and no file of a person.
+    pub(super) fn choose_slug(&self, title: &str) -> String {
+        let named = name_page(title);
+        let is_reserved = ACCEPTED_FILES.iter().any(|file| file.eq_ignore_ascii_case(&format!("{named}.md")))
+            || named == "overview"
+            || named.starts_with("summary-");
+        let slug = if is_reserved { format!("{named}-page") } else { named };
+        let stem = slug.get(..MAX_NUMBERED).unwrap_or(&slug).trim_end_matches('-').to_owned();
+        let is_free = |slug: &String| self.pages.iter().all(|page| page.slug != *slug);
+        let numbered = (2..).map(|n| format!("{stem}-{n}"));
+        std::iter::once(slug.clone()).chain(numbered).find(is_free).unwrap_or(slug)
+    }
+}
+
+fn holds_link(page: &WikiPage, slug: &str) -> bool {
+    let body = page.document.body();
+    body.contains(&format!("[[{slug}]]")) || body.contains(&format!("[[{slug}|"))
+}
+
+/// A page with a paragraph below its text, above its footnotes.
+fn append_line(page: &str, line: &str) -> Result<String, String> {
+    let note = frontmatter::read_note(page.as_bytes()).map_err(|e| e.to_string())?;
+    let body = SplitBody::new(note.body());
+    let (gap, notes) = body.split_below();
+    let above = &page[..page.len() - note.body().len()];
+    let gap = if gap.is_empty() && !notes.is_empty() { "\n" } else { gap };
+    Ok(format!("{above}{}\n\n{line}\n{gap}{notes}", body.text.trim_end_matches('\n')))
+}
+
+/// How sure the model says that it is, if that is less.
+fn lower_confidence(written: &WrittenText, most: f64) -> f64 {
+    let stated = written.fields.get("confidence").and_then(Value::as_f64).filter(|value| (0.0..=1.0).contains(value));
+    stated.map_or(most, |stated| stated.min(most))
+}

@@ -1,0 +1,266 @@
+//! A model writes the pages of a wiki, on the real binary and with a scripted provider: what it says is found in the source, or is
+//! refused; nothing is paid for twice; a stop holds it.
+
+use crate::wiki_runs::{Desk, LEASE};
+use serde_json::{Value, json};
+use std::time::Duration;
+use steward_tests::clerk::{Asked, Clerk, Says};
+use steward_tests::run;
+use steward_tests::wait;
+use steward_tests::world::World;
+
+const QUOTE: &str = "The lease of Plot 12 ends on 31 March 2027.";
+
+type Calls = Vec<(String, Value)>;
+
+fn call(name: &str, arguments: Value) -> (String, Value) {
+    (name.to_owned(), arguments)
+}
+
+fn write(kind: &str, title: &str, content: &str) -> (String, Value) {
+    call("write_wiki_page", json!({"page_type": kind, "title": title, "content": content, "summary": "About it."}))
+}
+
+fn quoted(statement: &str) -> String {
+    format!("{statement}[^1]\n\n[^1]: \"{QUOTE}\"\n")
+}
+
+/// A summary, an entity and an idea in two turns.
+fn good_turns() -> Vec<Calls> {
+    vec![
+        vec![write("summary", "The lease", &quoted("The lease of plot 12 ends in 2027."))],
+        vec![
+            write("entity", "Plot 12", &quoted("Its lease ends on 31 March 2027.")),
+            call("update_ideas", json!({"ideas": ["Who pays for it?"]})),
+        ],
+    ]
+}
+
+/// How many turns the model has answered in this conversation.
+fn count_answers(asked: &Asked) -> usize {
+    asked.body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant").count()
+}
+
+fn answer(turns: &[Calls], asked: &Asked) -> Says {
+    turns
+        .get(count_answers(asked))
+        .map_or_else(|| Says::Text("I am done.".to_owned()), |calls| Says::Calls(calls.clone()))
+}
+
+/// A desk whose wiki is written by this provider, and whose pages nobody else needs to check.
+async fn desk(name: &str, clerk: &Clerk) -> Desk {
+    let world = World::new().await.asking_as(name, clerk);
+    let world = if name == "openai" { world.asking(clerk) } else { world };
+    let world = world.set("STEWARD_WIKI_ALLOW_UNVERIFIED", "true");
+    let desk = Desk::build(world.steward.clone(), world);
+    let worker = desk.world.worker().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    worker.stop().await;
+    desk
+}
+
+async fn ingest(desk: &Desk) -> Value {
+    let document = desk.write("2026-11-20-lease.md", LEASE);
+    desk.wiki(&["ingest", "allotment", &document, "--json"]).await.json()[0]["ingested"].clone()
+}
+
+#[tokio::test]
+async fn a_model_of_any_vendor_writes_pages_that_go_back() {
+    for name in ["openai", "anthropic", "ollama"] {
+        let clerk = Clerk::start(|asked| answer(&good_turns(), asked)).await;
+        let desk = desk(name, &clerk).await;
+        let _worker = desk.world.worker().await;
+        let done = ingest(&desk).await;
+        assert_eq!(
+            (&done["kind"], &done["writer"]),
+            (&json!("committed"), &json!(format!("{name}/scripted"))),
+            "{done:#}"
+        );
+        let page = desk.read("entities/plot-12.md");
+        assert!(page.contains("Its lease ends on 31 March 2027.[^c") && page.contains("confidence: 0.7"), "{page}");
+        assert!(page.contains("See also: [[summary-2026-11-20-lease|The lease]]"), "{page}");
+        assert!(desk.read("_ideas.md").contains("Who pays for it?"));
+        // Every turn has one request, and each sends the words of the turns before.
+        let asked = clerk.asked();
+        assert_eq!(asked.iter().map(count_answers).collect::<Vec<_>>(), [0, 1, 2], "{name}");
+        assert!(asked[2].body.to_string().contains("Written: plot-12.md"), "{name}");
+        let why = desk.wiki(&["why", "allotment", "plot-12", "--json"]).await.expect(0).json();
+        assert_eq!(why["claims"][0]["anchors"][0]["verified_against_source"], true, "{why:#}");
+        desk.is_sound().await;
+        let run = done["run"].as_str().unwrap().rsplit('-').next().unwrap().to_owned();
+        let record = desk.wiki(&["runs", "show", &run]).await.expect(0).out;
+        assert!(record.contains("plot-12"), "{record}");
+        desk.wiki(&["runs", "revert", &run]).await.expect(0);
+        assert!(!desk.has("entities/plot-12.md"));
+        desk.is_sound().await;
+    }
+}
+
+#[tokio::test]
+async fn pages_that_no_second_model_checked_wait_for_a_person() {
+    let clerk = Clerk::start(|asked| answer(&good_turns(), asked)).await;
+    let desk = desk("openai", &clerk).await;
+    let steward = desk.steward.with("STEWARD_WIKI_ALLOW_UNVERIFIED", "false");
+    let _worker = desk.world.worker_with(&steward).await;
+    let done = ingest(&desk).await;
+    assert_eq!(done["kind"], "pending", "{done:#}");
+    assert!(!desk.has("entities/plot-12.md"));
+    let run = done["run"].as_str().unwrap().rsplit('-').next().unwrap().to_owned();
+    let listed = desk.wiki(&["runs", "list"]).await.expect(0).out;
+    assert!(listed.contains("unverified: no second model checked it"), "{listed}");
+    desk.steward.run_in_terminal(&["wiki", "runs", "approve", &run], "y\n").await.expect(0);
+    assert!(desk.has("entities/plot-12.md"));
+    desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn whatever_a_model_says_only_quoted_pages_of_the_wiki_change() {
+    let invented = write("entity", "Plot 13", "It is free.[^1]\n\n[^1]: \"Plot 13 is free of any charge.\"\n");
+    let calls: Vec<Calls> = vec![
+        vec![
+            call("run_shell", json!({"command": "rm -rf /"})),
+            call("delete_wiki_page", json!({"slug": "overview"})),
+            call("read_page", json!({"slug": "../../../etc/passwd"})),
+            invented.clone(),
+            write("summary", "The lease", &quoted("The lease ends in 2027.")),
+        ],
+        vec![
+            write("entity", "KNOWLEDGE", &quoted("Its lease ends.")),
+            write("overview", "Overview", &quoted("All is well.")),
+            write("concept", "../../../tmp/evil", &quoted("The lease ends.")),
+            call(
+                "edit_wiki_page",
+                json!({"slug": "summary-2026-11-20-lease", "old": "The lease ends in 2027.", "new": ""}),
+            ),
+        ],
+        (0..10_000).map(|n| call("read_page", json!({"slug": format!("page-{n}")}))).collect(),
+    ];
+    let clerk = Clerk::start(move |asked| answer(&calls, asked)).await;
+    let desk = desk("openai", &clerk).await;
+    let _worker = desk.world.worker().await;
+    let before = desk.read("KNOWLEDGE.md");
+    let done = ingest(&desk).await;
+    assert_eq!(done["kind"], "committed", "{done:#}");
+    let mut pages: Vec<&str> = done["pages"].as_array().unwrap().iter().map(|page| page.as_str().unwrap()).collect();
+    pages.sort_unstable();
+    assert_eq!(pages, ["concepts/tmp-evil.md", "entities/knowledge-page.md", "summaries/summary-2026-11-20-lease.md"]);
+    assert_eq!(desk.read("KNOWLEDGE.md"), before);
+    let replies = clerk.asked()[1].body["messages"].to_string();
+    for part in ["unknown tool", "quote not in source", "there is no page of this name"] {
+        assert!(replies.contains(part), "{part}: {replies}");
+    }
+    desk.is_sound().await;
+    // One that says nothing else is ended, and changes nothing.
+    let clerk = Clerk::start(move |asked| {
+        let mut call = invented.clone();
+        call.1["title"] = json!(format!("Plot {}", count_answers(asked)));
+        Says::Calls(vec![call])
+    })
+    .await;
+    let stuck = self::desk("openai", &clerk).await;
+    let _worker = stuck.world.worker().await;
+    let done = ingest(&stuck).await;
+    assert!(done["kind"] == "refused" && done["message"].as_str().unwrap().starts_with("writer_stuck"), "{done:#}");
+    assert!(!stuck.has("entities/plot-0.md") && clerk.asked().len() == 3);
+    stuck.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_server_without_tools_is_asked_by_the_form_and_one_that_fails_is_given_up() {
+    let clerk = Clerk::start(|asked| {
+        if asked.body.get("tools").is_some() {
+            return Says::Error(400, "this model does not support tools".to_owned());
+        }
+        match good_turns().get(count_answers(asked)) {
+            Some(calls) => {
+                let form = |(name, arguments): &(String, Value)| {
+                    let mut form = arguments.clone();
+                    form["tool"] = json!(name);
+                    form
+                };
+                Says::Text(json!({"calls": calls.iter().map(form).collect::<Vec<_>>()}).to_string())
+            }
+            None => Says::Text(json!({"calls": []}).to_string()),
+        }
+    })
+    .await;
+    for name in ["openai", "ollama"] {
+        let desk = desk(name, &clerk).await;
+        let _worker = desk.world.worker().await;
+        let done = ingest(&desk).await;
+        assert_eq!(done["kind"], "committed", "{name}: {done:#}");
+        desk.is_sound().await;
+    }
+    let broken = Clerk::start(|asked| match asked.number {
+        1 => Says::Status(429, Some("1".to_owned())),
+        _ => Says::Status(503, None),
+    })
+    .await;
+    let desk = desk("openai", &broken).await;
+    let _worker = desk.world.worker().await;
+    let done = ingest(&desk).await;
+    assert!(done["kind"] == "refused" && done["message"].as_str().unwrap().starts_with("writer_failed"), "{done:#}");
+    assert_eq!(broken.asked().len(), 4, "a 429 is no failure of the model");
+    let listed = desk.wiki(&["runs", "list", "--json"]).await.expect(0).json();
+    assert_eq!(listed[0]["state"], "rejected", "{listed:#}");
+}
+
+#[tokio::test]
+async fn a_crash_pays_for_no_answer_twice_but_the_one_in_flight() {
+    for point in run::choose_cases(
+        ["before-turn:2", "after-answer:1", "after-answer:2", "after-turn:1", "after-turn:3"].to_vec(),
+    ) {
+        let clerk = Clerk::start(|asked| answer(&good_turns(), asked)).await;
+        let desk = desk("openai", &clerk).await;
+        let mut worker = desk.world.worker_with(&desk.steward.with("STEWARD_CRASH_AT", point)).await;
+        let document = desk.write("2026-11-20-lease.md", LEASE);
+        let arguments = ["ingest", "allotment", document.as_str(), "--json"];
+        let command = desk.wiki(&arguments);
+        tokio::pin!(command);
+        let mut second = None;
+        let said = loop {
+            tokio::select! {
+                said = &mut command => break said,
+                () = wait::a_moment(Duration::from_millis(50)) => {}
+            }
+            if second.is_none() && worker.status().is_some() {
+                second = Some(desk.world.worker().await);
+            }
+        };
+        let done = said.expect(0).json();
+        assert_eq!(done[0]["ingested"]["kind"], "committed", "{point}: {done:#}");
+        assert!(second.is_some(), "{point} was not met");
+        assert_eq!(clerk.asked().len(), 3, "{point}");
+        desk.is_sound().await;
+    }
+}
+
+#[tokio::test]
+async fn a_stop_holds_the_writer_and_it_goes_on_afterwards() {
+    let (open, gate) = steward_tests::clerk::gate();
+    let clerk = Clerk::start(move |asked| match count_answers(asked) {
+        0 => Says::Once(gate.clone(), Box::new(answer(&good_turns(), asked))),
+        _ => answer(&good_turns(), asked),
+    })
+    .await;
+    let desk = desk("openai", &clerk).await;
+    let _worker = desk.world.worker().await;
+    let document = desk.write("2026-11-20-lease.md", LEASE);
+    let arguments = ["ingest", "allotment", document.as_str(), "--json"];
+    let command = desk.wiki(&arguments);
+    tokio::pin!(command);
+    let stopped = async {
+        wait::until("the first turn", async || (clerk.asked().len() == 1).then_some(())).await;
+        desk.steward.run(&["stop"]).await.expect(0);
+        open.send(true).unwrap();
+        // The answer in flight is kept, and no other turn begins.
+        wait::a_moment(Duration::from_secs(3)).await;
+        assert_eq!(clerk.asked().len(), 1);
+        desk.steward.run(&["resume"]).await.expect(0);
+    };
+    let (said, ()) = tokio::join!(&mut command, stopped);
+    let done = said.expect(0).json();
+    assert_eq!(done[0]["ingested"]["kind"], "committed", "{done:#}");
+    assert_eq!(clerk.asked().len(), 3);
+    desk.is_sound().await;
+}
