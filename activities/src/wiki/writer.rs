@@ -1,4 +1,6 @@
 //! The model that writes the pages of wikis, and the guard that its calls go through.
+//!
+//! It may be another one than that of the stewards. It decides nothing: what it says is judged turn by turn.
 
 use crate::steward::clerks::Clerk;
 use std::sync::Arc;

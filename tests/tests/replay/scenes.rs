@@ -25,7 +25,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 38] = [
+const SCENES: [(&str, Scene); 39] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -63,6 +63,7 @@ const SCENES: [(&str, Scene); 38] = [
     ("wiki-change-refused", |w| wiki_change(w, "sources/gone.md", "refused").boxed_local()),
     ("wiki-ingest", |w| wiki_ingest(w, false).boxed_local()),
     ("wiki-ingest-draft", |w| wiki_ingest(w, true).boxed_local()),
+    ("wiki-ingest-model", |w| wiki_ingest_by_model(w).boxed_local()),
     ("drill", |w| run_of(w, "ReversibilityDrillWorkflow", &[]).boxed_local()),
 ];
 
@@ -407,6 +408,21 @@ async fn wiki_ingest(world: World, draft: bool) -> (World, String) {
     let output = run.result().await;
     assert_eq!(output["kind"], if draft { "pending" } else { "committed" }, "{output}");
     (world, run.id().to_owned())
+}
+
+/// A model answers 429 once, then writes the summary, and its pages wait for a person.
+async fn wiki_ingest_by_model(world: World) -> (World, String) {
+    let clerk = Clerk::start(|asked| match asked.number {
+        1 => Says::Status(429, Some("1".to_owned())),
+        2 => {
+            let content = "It ends.[^1]\n\n[^1]: \"The lease of plot 12 ends in March.\"";
+            let page = json!({"page_type": "summary", "title": "The lease", "content": content, "summary": "It ends."});
+            Says::Calls(vec![("write_wiki_page".to_owned(), page)])
+        }
+        _ => Says::Text("I am done.".to_owned()),
+    })
+    .await;
+    wiki_ingest(world.asking(&clerk), true).await
 }
 
 /// One run of a workflow without arguments, while these schedules are paused because they could be faster.

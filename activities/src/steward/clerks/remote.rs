@@ -7,11 +7,13 @@
 //! `Debug`, in a reason or in a log.
 
 mod answer;
+mod endpoint;
 mod key_health;
 mod prompt;
 mod refusal;
 pub mod secret;
 mod text;
+mod turn;
 mod wire;
 
 pub use key_health::KeyHealth;
@@ -22,15 +24,15 @@ pub use wire::{ANTHROPIC, ClerkWire, OLLAMA, OPENAI};
 use super::pace::{ClerkRateLimiter, MAX_WAIT_SECONDS};
 use super::sha256_hex;
 use chrono::Utc;
+use endpoint::{build_endpoint, build_headers};
 use prompt::ClerkPrompt;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::RETRY_AFTER;
 use reqwest::{Client, Response, StatusCode, Url};
 use std::num::NonZeroU32;
 use std::time::Duration;
 use steward_domain::fleet::provider_gate::CONNECT_TIMEOUT;
 use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
 use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, TokenUsage};
-use steward_domain::steward::conversation::{Conversation, ToolForm, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::{Reservation, estimate_tokens, parse_retry_after};
 use steward_fleet::read_boot_instant;
 
@@ -202,55 +204,6 @@ impl RemoteClerk {
             Err(ClerkCallFailure { reason, .. }) => ClerkCallOutcome::Failed { reason },
         };
         ClerkReply { outcome, clerk }
-    }
-
-    /// Sends a conversation once, with at most one HTTP request.
-    pub async fn send_turn(&self, reservation: &Reservation, conversation: &Conversation) -> TurnReply {
-        let body = self.render_turn(conversation);
-        let mut clerk = self.build_mark(&body);
-        let form = conversation.form;
-        let read = |body: &[u8]| {
-            let read = answer::read_turn_response(body, self.config.wire, form, self.api_key())?;
-            Ok((Ok(read.turn), read.usage))
-        };
-        let outcome = match self.post_body(reservation, body, read).await {
-            Ok((reply, usage)) => {
-                clerk.tokens = usage;
-                match reply {
-                    ServerReply::Answered(turn) => TurnOutcome::Answered(turn),
-                    ServerReply::Bad(reason) => TurnOutcome::Failed { reason },
-                    ServerReply::Wait(retry_after_seconds) => TurnOutcome::RateLimited { retry_after_seconds },
-                }
-            }
-            Err(ClerkCallFailure { reason, kind }) => match kind {
-                ClerkCallFailureKind::NotSent => TurnOutcome::NotSent { reason },
-                ClerkCallFailureKind::NoTools if form == ToolForm::Native => TurnOutcome::NoTools { reason },
-                _ => TurnOutcome::Failed { reason },
-            },
-        };
-        TurnReply { outcome, clerk }
-    }
-
-    /// The request body that [`RemoteClerk::send_turn`] would send.
-    fn render_turn(&self, conversation: &Conversation) -> Vec<u8> {
-        let target = ModelTarget {
-            model: &self.config.model,
-            host: self.endpoint.host_str().unwrap_or_default(),
-            max_tokens: conversation.max_tokens.min(self.config.max_tokens),
-        };
-        let data = prompt::render_data(&conversation.data);
-        (self.config.wire.turn_body)(conversation, &data, &target).to_string().into_bytes()
-    }
-
-    /// The most tokens that a turn may use.
-    pub(super) fn estimate_turn_tokens(&self, conversation: &Conversation) -> u64 {
-        let answer = conversation.max_tokens.min(self.config.max_tokens);
-        estimate_tokens(self.render_turn(conversation).len()) + u64::from(answer)
-    }
-
-    /// Who would answer, as in `openai/gpt-4.1`.
-    pub(super) fn describe(&self) -> String {
-        format!("{}/{}", self.config.wire.name, self.config.model)
     }
 
     /// Asks once which facts an event holds, with at most one HTTP request.
@@ -426,31 +379,6 @@ async fn read_error_body(mut response: Response) -> Vec<u8> {
             Ok(Some(_)) | Err(_) => return Vec::new(),
         }
     }
-}
-
-fn build_endpoint(config: &RemoteClerkConfig) -> Result<Url, ClerkSetupError> {
-    let base = Url::parse(config.base_url.trim()).map_err(|_| ClerkSetupError::BaseUrl)?;
-    let plain = base.username().is_empty() && base.password().is_none();
-    let bare = base.query().is_none() && base.fragment().is_none();
-    if !matches!(base.scheme(), "http" | "https") || !plain || !bare {
-        return Err(ClerkSetupError::BaseUrl);
-    }
-    let (base, path) = (base.as_str().trim_end_matches('/'), config.wire.path);
-    Url::parse(&format!("{base}{path}")).map_err(|_| ClerkSetupError::BaseUrl)
-}
-
-fn build_headers(config: &RemoteClerkConfig) -> Result<HeaderMap, ClerkSetupError> {
-    let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    for (name, value) in config.wire.headers {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
-    }
-    if let Some(key) = &config.api_key {
-        let refused = |_| ClerkSetupError::Key { variable: config.api_key_variable.clone() };
-        let (name, value) = config.wire.key_header(key.expose()).map_err(refused)?;
-        headers.insert(name, value);
-    }
-    Ok(headers)
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
 //! Sets what a new source says beside the claim that it contradicts. Both sides stay, in one `::: disputed` block.
+//!
+//! The words of a model are escaped: they can open no block and no link.
 
 use super::patch::list_blocks;
 use crate::record::plain_text::escape_one_line;

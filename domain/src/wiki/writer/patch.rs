@@ -1,4 +1,6 @@
 //! Puts a text in the place of another one, block by block: what both hold keeps its bytes.
+//!
+//! What the new text lacks is gone here. Whether that is allowed is judged elsewhere.
 
 use crate::wiki::body::PAGE_MARKDOWN;
 use crate::wiki::quote::collapse_blanks;

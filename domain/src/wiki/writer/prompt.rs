@@ -1,4 +1,6 @@
 //! What the writer is told: fixed rules, and one JSON object with all outside text.
+//!
+//! No rule holds anything of a run, so a server can keep the rules; no word of a source or a page stands outside of the data.
 
 use super::related::RelatedPages;
 use crate::steward::conversation::{Conversation, ToolForm};

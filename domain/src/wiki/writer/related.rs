@@ -1,4 +1,6 @@
 //! The pages that a source should touch: those that it names, and those that share its rarest words.
+//!
+//! A model is offered them, so that a source changes what it should. Nothing is changed here.
 
 use crate::wiki::compile::WordCounts;
 use crate::wiki::page::WikiPage;

@@ -1,4 +1,6 @@
 //! The transcript of a run in which a model writes: lines that are only ever appended.
+//!
+//! A line is durable before anything follows from it. One that a crash cut off counts as not written.
 
 use super::files::read_bytes;
 use super::{StagedRun, StagedRunError, edited};

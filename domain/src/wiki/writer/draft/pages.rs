@@ -1,4 +1,6 @@
 //! Renders the pages of a draft: new ones, extended ones, and what follows for their fields and links.
+//!
+//! A page that stood there keeps every byte but those of its new blocks, its new footnotes and the fields that follow from them.
 
 use super::super::content::WrittenText;
 use super::super::patch::patch_text;

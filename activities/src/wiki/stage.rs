@@ -1,0 +1,130 @@
+//! Stages the pages of a source: by fixed rules at once, or as a model has written them.
+//!
+//! Nothing of the wiki is changed here. A run that nobody but its writer has checked waits for a person.
+
+use super::{CONFLICT, STOPPED, read_files, reject};
+use chrono::Utc;
+use steward_domain::time::format_millis;
+use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
+use steward_domain::wiki::verify::Verdict;
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::root::VaultRoot;
+use steward_vault::gates::stop;
+use steward_vault::wiki::ingest::{judge_run, stage_by_rules};
+use steward_vault::wiki::request::WikiRunError;
+use steward_vault::wiki::runs::find_run_records;
+use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRun, StagedRuns};
+use steward_vault::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_wiki};
+use steward_vault::wiki::write::{SessionStep, WriterSession};
+use steward_workflows::{IngestInput, StageIngestOutput};
+
+/// Stages a source, and says whether the run waits for a person.
+pub(super) fn stage_source(
+    writer: &VaultWriter,
+    input: &IngestInput,
+    settings: &StageSettings,
+) -> Result<StageIngestOutput, WikiRunError> {
+    let root = writer.root();
+    let folder = find_wiki_folder(root, &input.wiki)?;
+    if stop::is_stopped(root) {
+        return Ok(StageIngestOutput::Refused { status: CONFLICT, message: STOPPED.to_owned() });
+    }
+    let wiki = read_wiki(root, &input.wiki, &folder)?;
+    if wiki.accepted.is_none() {
+        let fix =
+            format!("read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {} --accept`", input.wiki);
+        let message = format!("nobody has accepted the wiki `{}`: {fix}", input.wiki);
+        return Ok(StageIngestOutput::Refused { status: CONFLICT, message });
+    }
+    let at = format_millis(input.at);
+    let meta = RunMeta {
+        run: RunId::derive(input.at, &["ingest", &input.wiki, &input.source.content_hash, &at]),
+        wiki: input.wiki.clone(),
+        folder,
+        run_type: WikiRunType::Ingest,
+        by: input.by.clone(),
+        began: input.at,
+        source: Some(input.source.clone()),
+        writer: settings.model.clone().unwrap_or_else(|| RULES_WRITER.to_owned()),
+    };
+    let runs = StagedRuns::new(root);
+    if let Err(error) = runs.remove_old(Utc::now()) {
+        tracing::warn!(%error, "old staged runs were not removed");
+    }
+    // A repeat after a crash finds its own run committed.
+    if wiki.contents.is_ingested(&input.source)
+        && find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty()
+    {
+        return Ok(StageIngestOutput::Nothing { reason: "it was ingested before".to_owned() });
+    }
+    let run = runs.begin(&meta)?;
+    run.set_status(RunState::Pending, Utc::now(), "it is being written")?;
+    let (run, wiki) = match stage_pages(root, wiki, run)? {
+        StagedPages::Staged(run, wiki) => (run, wiki),
+        StagedPages::Writing => return Ok(StageIngestOutput::Writing { run: meta.run }),
+        StagedPages::Refused { status, message } => return Ok(StageIngestOutput::Refused { status, message }),
+    };
+    let is_unverified = !meta.is_by_rules();
+    let waits = input.draft || settings.mode == WikiMode::Pending || is_unverified && !settings.allows_unverified;
+    if waits {
+        let verdict = judge_run(root, &wiki, &meta, &read_files(&run)?)?;
+        run.write_verdict(&verdict)?;
+        if verdict.verdict != Verdict::Commit {
+            let refused = reject(&run, WikiRunError::Verdict(Box::new(verdict)));
+            return refused.map(|(status, message)| StageIngestOutput::Refused { status, message });
+        }
+        let unverified = if is_unverified { "; unverified: no second model checked it" } else { "" };
+        let reason = format!("it waits for a person; the rules found no fault{unverified}");
+        run.set_status(RunState::Pending, Utc::now(), &reason)?;
+    }
+    Ok(StageIngestOutput::Staged { run: meta.run, waits })
+}
+
+/// What decides how a source is staged.
+pub(super) struct StageSettings {
+    pub(super) mode: WikiMode,
+    /// The model that writes; `None` for fixed rules.
+    pub(super) model: Option<String>,
+    /// Whether pages that no second model checked may be committed without a person.
+    pub(super) allows_unverified: bool,
+}
+
+/// What staging the pages of a run came to.
+enum StagedPages {
+    Staged(StagedRun, ReadWiki),
+    /// The model has not ended.
+    Writing,
+    Refused {
+        status: u16,
+        message: String,
+    },
+}
+
+/// Stages the pages of a run, by fixed rules or as a model has written them.
+fn stage_pages(root: &VaultRoot, wiki: ReadWiki, run: StagedRun) -> Result<StagedPages, WikiRunError> {
+    let refuse = |run: &StagedRun, e| reject(run, e).map(|(status, message)| StagedPages::Refused { status, message });
+    if run.meta.is_by_rules() {
+        return match stage_by_rules(root, &wiki, &run) {
+            Ok(()) => Ok(StagedPages::Staged(run, wiki)),
+            Err(e) => refuse(&run, e),
+        };
+    }
+    let (meta, runs) = (run.meta.clone(), StagedRuns::new(root));
+    let opened = WriterSession::open(root, wiki, run);
+    let mut session = match opened {
+        Ok(session) => session,
+        // The session had the run, which is free again.
+        Err(e) => return refuse(&runs.open(&meta.run)?, e),
+    };
+    match session
+        .advance()
+        .and_then(|step| if matches!(step, SessionStep::Done) { session.stage().map(|()| step) } else { Ok(step) })
+    {
+        Ok(SessionStep::Done) => {
+            let (run, wiki) = session.into_run();
+            Ok(StagedPages::Staged(run, wiki))
+        }
+        Ok(SessionStep::Send { .. } | SessionStep::Failed(_)) => Ok(StagedPages::Writing),
+        Err(e) => refuse(session.run(), e),
+    }
+}
