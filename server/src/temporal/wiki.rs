@@ -3,6 +3,7 @@
 //! Each request is one workflow, as a resolution is. Ingesting one source twice at the same time is one run.
 
 use crate::temporal::resolve::{ResolutionClient, ResolutionRequestError};
+use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::standard::is_slug;
 use steward_workflows::{IngestInput, IngestOutput, IngestWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow};
@@ -21,16 +22,20 @@ impl ResolutionClient {
         self.run_workflow(WikiRunWorkflow::run, input.into(), options).await
     }
 
-    /// Requests that pages are made of a source, and waits for the outcome.
+    /// Requests that pages are made of a source, and waits so long for the outcome.
     ///
     /// # Errors
     /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
-    pub async fn request_ingest(&self, input: IngestInput) -> Result<IngestOutput, ResolutionRequestError> {
+    pub async fn request_ingest(
+        &self,
+        input: IngestInput,
+        patience: Duration,
+    ) -> Result<IngestOutput, ResolutionRequestError> {
         let about = format!("{}\0{}", input.wiki, input.source.content_hash);
         let hash = ContentHash::hash_bytes(about.as_bytes());
         let id = format!("al-wiki-ingest-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
         let options = self.build_start_options(id, "ingest a source".to_owned());
-        self.run_workflow(IngestWorkflow::run, input.into(), options).await
+        self.run_workflow_within(IngestWorkflow::run, input.into(), options, patience).await
     }
 }
 

@@ -5,17 +5,19 @@
 use super::{OpenedWikis, open_vault};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::commands::resolve::request_from_vault;
+use crate::config::ClerkChoice;
 use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use steward_domain::record::plain_text::count_noun;
 use steward_domain::wiki::run::{RunId, RunSource};
 use steward_domain::wiki::source_text::find_format;
 use steward_domain::wiki::{MAX_SOURCE_BYTES, SOURCES_FOLDER};
-use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError};
+use steward_server::temporal::resolve::{PATIENCE, ResolutionClient, ResolutionRequestError};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::folder::{ReadFault, WikiContents, WikiFolder, read_bounded};
 use steward_vault::wiki::runs::list_runs;
@@ -25,6 +27,8 @@ use steward_workflows::{IngestInput, IngestOutput, WikiRequest, WikiRunInput, Wi
 
 /// What names all sources of which no page was made.
 const PENDING: &str = "pending";
+/// How long one document may take: a minute by rules, and with a model longer than it may write.
+const MODEL_PATIENCE: Duration = Duration::from_secs(70 * 60);
 /// The most files of one command.
 const MAX_FILES: usize = 500;
 
@@ -84,7 +88,14 @@ pub(super) async fn run(
         return Ok(CommandExit::Ok);
     }
     let by = steward_server::access::parse_caller_name(&config.operator)?;
-    let session = IngestSession { root: &root, wiki, by, draft };
+    let is_by_model = *config.wiki_clerk.as_ref().unwrap_or(&config.clerk) != ClerkChoice::Rules;
+    let patience = if is_by_model { MODEL_PATIENCE } else { PATIENCE };
+    if is_by_model {
+        eprintln!(
+            "A model writes the pages, which takes some minutes. If you stop waiting, it goes on beside a running `steward up`."
+        );
+    }
+    let session = IngestSession { root: &root, wiki, by, draft, patience };
     let done = request_from_vault(&config, async |client: ResolutionClient| {
         let mut done = Vec::new();
         for target in targets {
@@ -116,6 +127,7 @@ struct IngestSession<'a> {
     wiki: &'a str,
     by: String,
     draft: bool,
+    patience: Duration,
 }
 
 impl IngestSession<'_> {
@@ -142,7 +154,7 @@ impl IngestSession<'_> {
             Some(source) => {
                 let (wiki, by) = (self.wiki.to_owned(), self.by.clone());
                 let input = IngestInput { wiki, source, by, at: Utc::now(), draft: self.draft };
-                Some(client.request_ingest(input).await?)
+                Some(client.request_ingest(input, self.patience).await?)
             }
             None => None,
         };
