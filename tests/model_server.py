@@ -31,7 +31,7 @@ def main() -> int:
     params.model.path = str(models[0])
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.n_ctx = 4096
+    params.n_ctx = 6144
     params.n_parallel = 1
     params.warmup = False
     params.verbosity = 0

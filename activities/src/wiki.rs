@@ -7,6 +7,7 @@ pub mod document;
 pub mod reader;
 mod stage;
 mod turn;
+mod verify;
 pub mod writer;
 
 use crate::failure::retryable_failure;
@@ -84,6 +85,7 @@ impl WikiActivities {
         let settings = StageSettings {
             mode: self.mode,
             model: self.writer.describe_model(),
+            has_verifier: self.writer.has_verifier(),
             allows_unverified: self.writer.allows_unverified,
         };
         run_until_cancelled(&ctx, async {
@@ -105,6 +107,15 @@ impl WikiActivities {
         input: SendTurnInput,
     ) -> Result<SendTurnOutput, ActivityError> {
         run_until_cancelled(&ctx, self.take_turn(input)).await
+    }
+
+    #[activity(definition = steward_workflows::activities::VerifyTurn)]
+    pub async fn verify_turn(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: SendTurnInput,
+    ) -> Result<SendTurnOutput, ActivityError> {
+        run_until_cancelled(&ctx, self.take_verifier_turn(input)).await
     }
 
     #[activity(definition = steward_workflows::activities::CommitIngest)]

@@ -29,6 +29,7 @@ pub mod search;
 pub mod source_text;
 pub mod standard;
 pub mod template;
+pub mod verifier;
 pub mod verify;
 pub mod writer;
 

@@ -77,6 +77,10 @@ struct RawConfig {
     wiki_clerk_base_url: Option<String>,
     wiki_clerk_model: Option<String>,
     wiki_clerk_key_file: Option<PathBuf>,
+    wiki_verifier: Option<String>,
+    wiki_verifier_base_url: Option<String>,
+    wiki_verifier_model: Option<String>,
+    wiki_verifier_key_file: Option<PathBuf>,
     clerk: Option<String>,
     clerk_base_url: Option<String>,
     clerk_model: Option<String>,
@@ -159,6 +163,8 @@ pub(crate) struct StewardConfig {
     pub(crate) wiki_allow_unverified: bool,
     /// Who writes the pages of wikis; `None` for the clerk of the stewards.
     pub(crate) wiki_clerk: Option<ClerkChoice>,
+    /// Who checks what a model wrote; `None` for the clerk of the stewards.
+    pub(crate) wiki_verifier: Option<ClerkChoice>,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     /// The tenant of the vault and the database of its fleet; `None` for a vault alone.
@@ -275,6 +281,7 @@ impl StewardConfig {
             policy,
             clerk: clerk::read_clerk_choice(&raw)?,
             wiki_clerk: clerk::read_wiki_clerk(&raw)?,
+            wiki_verifier: clerk::read_wiki_verifier(&raw)?,
             wiki_allow_unverified: raw.wiki_allow_unverified.unwrap_or(false),
             vault: raw.vault,
             state_dir: raw.state_dir,

@@ -308,6 +308,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Sends one turn to the model that checks the pages of a source.
+    #[activity(name = "steward.wiki.verify")]
+    pub fn verify_turn(input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
+        unimplemented!()
+    }
+
     /// Judges a staged run and commits it.
     #[activity(name = "steward.wiki.commit")]
     pub fn commit_ingest(run: RunId) -> Result<CommitIngestOutput, ActivityError> {
@@ -369,7 +375,7 @@ pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
     Answer, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, Observe, Purge, Release, Reserve, Route, SendTurn,
-    SetCeiling, Settle, StageIngest, StepBack,
+    SetCeiling, Settle, StageIngest, StepBack, VerifyTurn,
 };
 
 #[cfg(test)]

@@ -67,6 +67,7 @@ pub fn visit_activities<V: ActivityVisitor>(visitor: &mut V) {
     visitor.visit_activity(VaultActivities::change_wiki);
     visitor.visit_activity(VaultActivities::stage_ingest);
     visitor.visit_activity(VaultActivities::send_turn);
+    visitor.visit_activity(VaultActivities::verify_turn);
     visitor.visit_activity(VaultActivities::commit_ingest);
     visitor.visit_activity(ExtractActivities::next);
     visitor.visit_activity(ExtractActivities::event);

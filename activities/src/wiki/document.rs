@@ -5,14 +5,22 @@
 
 use dom_smoothie::{Config, ParsePolicy, Readability, TextMode};
 use encoding_rs::Encoding;
+use rustium_pdf::Document;
+use rustium_pdf::page::Glyph;
 use serde::{Deserialize, Serialize};
 use steward_domain::wiki::source_text::{DecodedText, SourceFormat};
+use unicode_normalization::UnicodeNormalization;
 
 /// The readers and their versions, as the text of a source names them.
 pub(super) const HTML_READER: &str = "dom_smoothie 0.19.0";
-pub(super) const PDF_READER: &str = "pdf-extract 0.12.1";
+pub(super) const PDF_READER: &str = "rustium-pdf 0.1.1";
 /// How many bytes of a page may declare its encoding, as in the HTML standard.
 const DECLARATION: usize = 1_024;
+/// From which step down on a glyph begins another line, and from which another paragraph, in sizes of its font.
+const LINE_GAP: f32 = 0.55;
+const PARAGRAPH_GAP: f32 = 1.75;
+/// From which difference of sizes on two lines are no paragraph: a heading.
+const OTHER_SIZE: f32 = 0.15;
 /// The most elements of an HTML page.
 const MAX_ELEMENTS: usize = 100_000;
 
@@ -78,15 +86,37 @@ fn decode_html(bytes: &[u8]) -> Option<String> {
 
 /// The text of a PDF, with a form feed between its pages.
 fn read_pdf(bytes: &[u8]) -> Result<(String, Option<String>), String> {
-    let pages = pdf_extract::extract_text_from_mem_by_pages(bytes).map_err(|e| match e {
-        pdf_extract::OutputError::PdfError(_) => "the PDF is damaged or encrypted".to_owned(),
-        _ => "the PDF cannot be read".to_owned(),
-    })?;
-    let pages: Vec<String> = pages.iter().map(|page| tidy_lines(page)).collect();
+    let failed = |_| "the PDF is damaged or encrypted".to_owned();
+    let document = Document::from_bytes(bytes.to_vec(), None).map_err(failed)?;
+    let read = |number| document.page(number).map(|page| tidy_lines(&read_glyphs(&page.glyphs)));
+    let pages: Vec<String> = (0..document.page_count()).map(read).collect::<Result<_, _>>().map_err(failed)?;
     if pages.iter().all(|page| page.trim().is_empty()) {
         return Err("the PDF holds no text, as one that was scanned: give it a text layer first".to_owned());
     }
     Ok((pages.join("\u{c}"), None))
+}
+
+/// The text of a page, in lines and paragraphs as they are placed.
+fn read_glyphs(glyphs: &[Glyph]) -> String {
+    let (mut text, mut last) = (String::new(), None::<&Glyph>);
+    for glyph in glyphs.iter().filter(|glyph| !glyph.text.is_empty()) {
+        if let Some(last) = last {
+            let size = last.font_size.max(glyph.font_size).max(f32::EPSILON);
+            let (along, across) = (glyph.origin.x - last.origin.x, (glyph.origin.y - last.origin.y).abs());
+            let is_other_size = (last.font_size - glyph.font_size).abs() > size * OTHER_SIZE;
+            match across > size * LINE_GAP || along < -size {
+                true if across > size * PARAGRAPH_GAP || is_other_size => text.push_str("\n\n"),
+                true => text.push('\n'),
+                false => {}
+            }
+        }
+        // A ligature is one sign of the font, and several letters for a reader.
+        let letters =
+            |c: char| if ('\u{fb00}'..='\u{fb06}').contains(&c) { c.nfkc().collect() } else { String::from(c) };
+        text.extend(glyph.text.chars().map(letters));
+        last = Some(glyph);
+    }
+    text
 }
 
 /// A text without blanks at the ends of lines, with at most one empty line in a row, and without what a reader cannot see.

@@ -121,7 +121,7 @@ mod tests {
     #[tokio::test]
     async fn whatever_the_process_does_there_is_an_answer() {
         let good = read_with(r#"cat >/dev/null; printf '{"text":{"text":"The lease.","title":null}}'"#).await.unwrap();
-        assert_eq!((good.text.as_str(), good.reader.starts_with("pdf-extract ")), ("The lease.", true));
+        assert_eq!((good.text.as_str(), good.reader.starts_with("rustium-pdf ")), ("The lease.", true));
         for (script, part) in [
             ("exit 1", "gave up"),
             ("kill -9 $$", "gave up"),

@@ -6,10 +6,12 @@ use super::{CONFLICT, STOPPED, read_files, reject};
 use chrono::Utc;
 use steward_domain::time::format_millis;
 use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
+use steward_domain::wiki::verifier::VerifierStep;
 use steward_domain::wiki::verify::Verdict;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
+use steward_vault::wiki::check::VerifierSession;
 use steward_vault::wiki::ingest::{judge_run, stage_by_rules};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::runs::find_run_records;
@@ -64,7 +66,11 @@ pub(super) fn stage_source(
         StagedPages::Writing => return Ok(StageIngestOutput::Writing { run: meta.run }),
         StagedPages::Refused { status, message } => return Ok(StageIngestOutput::Refused { status, message }),
     };
-    let is_unverified = !meta.is_by_rules();
+    let (run, is_verified) = match check_pages(root, &wiki, run, settings)? {
+        CheckedPages::Checked { run, is_verified } => (run, is_verified),
+        CheckedPages::Verifying => return Ok(StageIngestOutput::Verifying { run: meta.run }),
+    };
+    let is_unverified = !meta.is_by_rules() && !is_verified;
     let waits = input.draft || settings.mode == WikiMode::Pending || is_unverified && !settings.allows_unverified;
     if waits {
         let verdict = judge_run(root, &wiki, &meta, &read_files(&run)?)?;
@@ -73,8 +79,12 @@ pub(super) fn stage_source(
             let refused = reject(&run, WikiRunError::Verdict(Box::new(verdict)));
             return refused.map(|(status, message)| StageIngestOutput::Refused { status, message });
         }
-        let unverified = if is_unverified { "; unverified: no second model checked it" } else { "" };
-        let reason = format!("it waits for a person; the rules found no fault{unverified}");
+        let checked = match (is_unverified, is_verified) {
+            (true, _) => "; unverified: no second model checked it",
+            (false, true) => ", and a model checked every claim",
+            (false, false) => "",
+        };
+        let reason = format!("it waits for a person; the rules found no fault{checked}");
         run.set_status(RunState::Pending, Utc::now(), &reason)?;
     }
     Ok(StageIngestOutput::Staged { run: meta.run, waits })
@@ -87,6 +97,34 @@ pub(super) struct StageSettings {
     pub(super) model: Option<String>,
     /// Whether pages that no second model checked may be committed without a person.
     pub(super) allows_unverified: bool,
+    /// Whether a model checks what another one wrote.
+    pub(super) has_verifier: bool,
+}
+
+/// Whether the pages of a run were checked by a model.
+enum CheckedPages {
+    Checked {
+        run: StagedRun,
+        is_verified: bool,
+    },
+    /// A model has not checked all claims, or has found something.
+    Verifying,
+}
+
+fn check_pages(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    run: StagedRun,
+    settings: &StageSettings,
+) -> Result<CheckedPages, WikiRunError> {
+    if run.meta.is_by_rules() || !settings.has_verifier {
+        return Ok(CheckedPages::Checked { run, is_verified: false });
+    }
+    let session = VerifierSession::open(root, wiki, run)?;
+    match session.find_next_step() {
+        VerifierStep::Passed => Ok(CheckedPages::Checked { run: session.into_run(), is_verified: true }),
+        VerifierStep::Send { .. } | VerifierStep::Found(_) | VerifierStep::Spent => Ok(CheckedPages::Verifying),
+    }
 }
 
 /// What staging the pages of a run came to.

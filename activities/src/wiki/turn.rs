@@ -8,9 +8,7 @@ use crate::vault::run_blocking;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
 use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
-use steward_domain::steward::guard::{
-    CallId, GuardCap, GuardRefusal, Reservation, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome,
-};
+use steward_domain::steward::guard::{GuardCap, GuardRefusal, SettlementOutcome};
 use steward_domain::wiki::writer::transcript::{TranscriptLine, WriterFailure};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::crash;
@@ -47,13 +45,15 @@ impl WikiActivities {
             TurnStart::Send { session, n, conversation } => (session, n, conversation),
             TurnStart::Over(output) => return Ok(output),
         };
-        let reservation = match self.reserve_turn(&session, n, &conversation).await {
+        let (meta, lines) = (&session.run().meta, session.transcript().lines.len());
+        let call = format!("{}-{n}-{lines}", meta.run);
+        let reservation = match self.writer.reserve(&self.writer.clerk, &meta.wiki, call, &conversation).await {
             Ok(reservation) => reservation,
             Err(refusal) => return Ok(wait_for_cap(&refusal, n)),
         };
         crash::die_if_armed("before-turn");
         let Some(TurnReply { outcome, clerk }) = self.writer.clerk.send_turn(&reservation, &conversation).await else {
-            self.settle(&reservation, SettlementOutcome::NotSent).await;
+            self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
             let message = "the model of this run is not set any more".to_owned();
             return Ok(SendTurnOutput::Refused { status: CONFLICT, message });
         };
@@ -80,43 +80,9 @@ impl WikiActivities {
             finish_turn(&mut session, n, &outcome)
         };
         let kept = run_blocking(ended).await;
-        self.settle(&reservation, settlement).await;
+        self.writer.settle(&reservation, settlement).await;
         crash::die_if_armed("after-turn");
         kept?.map_err(retryable_failure)
-    }
-
-    async fn reserve_turn(
-        &self,
-        session: &WriterSession,
-        n: u32,
-        conversation: &Conversation,
-    ) -> Result<Reservation, GuardRefusal> {
-        let meta = &session.run().meta;
-        if self.writer.ledger.has_gate() {
-            self.writer.clerk.wait_for_turn().await.map_err(|reason| GuardRefusal {
-                cap: GuardCap::Gate,
-                clears_at: None,
-                reason,
-            })?;
-        }
-        let request = ReserveRequest {
-            call_id: CallId(format!("{}-{n}-{}", meta.run, session.transcript().lines.len())),
-            wiki: Some(meta.wiki.clone()),
-            tokens: self.writer.clerk.estimate_turn_tokens(conversation),
-            ..ReserveRequest::default()
-        };
-        match self.writer.ledger.reserve(&request, Utc::now()).await {
-            ReserveOutcome::Reserved(reservation) => Ok(reservation),
-            ReserveOutcome::Refused(refusal) => Err(refusal),
-        }
-    }
-
-    /// Records how the call ended. If the ledger cannot, the reservation counts as used.
-    async fn settle(&self, reservation: &Reservation, outcome: SettlementOutcome) {
-        let settlement = Settlement { call_id: reservation.call_id().clone(), outcome };
-        if let Err(error) = self.writer.ledger.settle(&settlement, Utc::now()).await {
-            tracing::warn!(%error, call_id = %reservation.call_id(), "the end of a call was not recorded");
-        }
     }
 }
 
@@ -195,13 +161,13 @@ fn fail_run(run: &StagedRun, failure: WriterFailure) -> Result<SendTurnOutput, W
     end_run(run, UNPROCESSABLE, format!("{failure}: {}", failure.explain()))
 }
 
-fn end_run(run: &StagedRun, status: u16, message: String) -> Result<SendTurnOutput, WikiRunError> {
+pub(super) fn end_run(run: &StagedRun, status: u16, message: String) -> Result<SendTurnOutput, WikiRunError> {
     run.set_status(RunState::Rejected, Utc::now(), &message)?;
     Ok(SendTurnOutput::Refused { status, message })
 }
 
 /// Waits until a cap clears. A refusal that a person has to end is looked at again from time to time.
-fn wait_for_cap(refusal: &GuardRefusal, turn: u32) -> SendTurnOutput {
+pub(super) fn wait_for_cap(refusal: &GuardRefusal, turn: u32) -> SendTurnOutput {
     if refusal.cap == GuardCap::Stopped {
         return SendTurnOutput::Stopped;
     }

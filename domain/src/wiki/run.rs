@@ -65,6 +65,9 @@ pub struct WikiMark {
     /// The source that a run is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<RunSource>,
+    /// The model that checked every claim of the run, as in `openai/gpt-4.1`; `None` if none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verifier: Option<String>,
 }
 
 /// The source of a run.

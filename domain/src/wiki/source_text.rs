@@ -34,7 +34,7 @@ pub struct SourceText {
 /// What a reader took from a source whose bytes are not its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecodedText {
-    /// The reader and its version, as in `pdf-extract 0.12.1`.
+    /// The reader and its version, as in `rustium-pdf 0.1.1`.
     pub reader: String,
     pub text: String,
     /// What the document calls itself.

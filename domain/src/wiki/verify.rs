@@ -55,6 +55,8 @@ pub enum RunFault {
     /// A block that stood on the page is gone or changed.
     BlockChanged,
     NoFootnote,
+    /// A verifier found that the quotes do not carry a statement.
+    Unsupported,
     /// A command, an address or a version number that does not stand in the source.
     CodeNotInSource,
     RawHtml,
@@ -73,7 +75,7 @@ impl RunFault {
             Self::EntryInvalid | Self::WrongPath | Self::DuplicateId | Self::QuoteEdited | Self::SourceMissing => {
                 Verdict::Reject
             }
-            Self::CodeNotInSource => Verdict::Revise,
+            Self::CodeNotInSource | Self::Unsupported => Verdict::Revise,
             Self::BlockChanged => Verdict::Reject,
             Self::FabricatedQuote | Self::DropsClaims | Self::RawHtml | Self::UnsafeLink => Verdict::Reject,
             Self::DanglingReference | Self::RunIncomplete | Self::OverQuota => Verdict::Reject,
@@ -98,6 +100,7 @@ impl RunFault {
             Self::DropsClaims => "a statement that stood there would be lost",
             Self::BlockChanged => "a paragraph that stood there would be changed or lost",
             Self::NoFootnote => "a page quotes no source",
+            Self::Unsupported => "a statement says more than its quotes, or something else",
             Self::CodeNotInSource => "code, an address or a version number does not stand in the source",
             Self::RawHtml => "it holds raw HTML",
             Self::UnsafeLink => "it holds a link that is none to a page or a web address",

@@ -156,7 +156,7 @@ async fn pdf_and_html_become_pages_whose_quotes_stand_in_the_kept_text() {
     desk.ingest(&desk.write("2026-11-20-lease.pdf", lease_pdf())).await;
     desk.ingest(&desk.write("2026-11-21-letter.html", html)).await;
     let kept = desk.read("_text/2026-11-20-lease.txt");
-    assert!(kept.starts_with("pdf-extract ") && kept.contains('\u{c}'), "{kept}");
+    assert!(kept.starts_with("rustium-pdf ") && kept.contains('\u{c}'), "{kept}");
     for (page, quote) in [("stopcock", "A stopcock is a valve"), ("summary-2026-11-21-letter", "The council extends")] {
         let why = desk.wiki(&["why", "allotment", page, "--json"]).await.expect(0).json();
         let anchor = &why["claims"][0]["anchors"][0];

@@ -51,7 +51,8 @@ fn answer(turns: &[Calls], asked: &Asked) -> Says {
 async fn desk(name: &str, clerk: &Clerk) -> Desk {
     let world = World::new().await.asking_as(name, clerk);
     let world = if name == "openai" { world.asking(clerk) } else { world };
-    let world = world.set("STEWARD_WIKI_ALLOW_UNVERIFIED", "true");
+    // Nobody checks what it writes; the tests of the verifier set one.
+    let world = world.set("STEWARD_WIKI_ALLOW_UNVERIFIED", "true").set("STEWARD_WIKI_VERIFIER", "rules");
     let desk = Desk::build(world.steward.clone(), world);
     let worker = desk.world.worker().await;
     desk.wiki(&["init", "allotment"]).await.expect(0);
@@ -262,5 +263,77 @@ async fn a_stop_holds_the_writer_and_it_goes_on_afterwards() {
     let done = said.expect(0).json();
     assert_eq!(done[0]["ingested"]["kind"], "committed", "{done:#}");
     assert_eq!(clerk.asked().len(), 3);
+    desk.is_sound().await;
+}
+
+/// Reports all claims of a question: those whose statement holds the word do not stand.
+fn report(asked: &Asked, wrong: &str) -> Says {
+    let verdict = |claim: &Value| {
+        let is_wrong = claim["statement"].as_str().unwrap().contains(wrong);
+        let support = if is_wrong { "does_not_support" } else { "supports" };
+        json!({"id": claim["id"], "support": support, "reason": "The document says otherwise."})
+    };
+    let claims: Vec<Value> = asked.question["claims"].as_array().unwrap().iter().map(verdict).collect();
+    Says::Calls(vec![call("report_claims", json!({"claims": claims}))])
+}
+
+/// A world in which another server checks what the first one writes.
+async fn checked_desk(writer: &Clerk, verifier: &Clerk) -> Desk {
+    let mut desk = desk("openai", writer).await;
+    let set = |desk: &Desk, name: &str, value: &str| desk.steward.with(name, value);
+    desk.steward = set(&desk, "STEWARD_WIKI_ALLOW_UNVERIFIED", "false");
+    desk.steward = set(&desk, "STEWARD_WIKI_VERIFIER", "anthropic");
+    desk.steward = set(&desk, "STEWARD_WIKI_VERIFIER_BASE_URL", &verifier.address);
+    desk.steward = set(&desk, "STEWARD_WIKI_VERIFIER_MODEL", "checker");
+    desk
+}
+
+#[tokio::test]
+async fn another_model_checks_every_claim_and_the_writer_corrects_what_it_finds() {
+    let writer = Clerk::start(|asked| match asked.question.get("findings") {
+        None => answer(&[vec![write("summary", "The lease", &quoted("The lease ends in 2029."))]], asked),
+        Some(findings) => {
+            assert!(findings.to_string().contains("The document says otherwise."), "{findings}");
+            // A statement of this run may be corrected, as nobody else has it.
+            answer(&[vec![write("summary", "The lease", &quoted("The lease ends in 2027."))]], asked)
+        }
+    })
+    .await;
+    let verifier = Clerk::start(|asked| report(asked, "2029")).await;
+    let desk = checked_desk(&writer, &verifier).await;
+    let _worker = desk.world.worker_with(&desk.steward).await;
+    let done = ingest(&desk).await;
+    assert_eq!(done["kind"], "committed", "{done:#}");
+    let page = desk.read("summaries/summary-2026-11-20-lease.md");
+    assert!(page.contains("The lease ends in 2027.[^c") && !page.contains("2029"), "{page}");
+    assert_eq!(verifier.asked().len(), 2, "each claim is checked once in its words");
+    assert!(desk.read("_log.md").contains("writer: openai/scripted, verdict: commit, verifier: anthropic/checker"));
+    // The verifier sees the words around the quotes, and nothing that the writer said.
+    let shown = verifier.asked()[0].question.to_string();
+    assert!(shown.contains("Plot 12 lies by the river") && !shown.contains("About it."), "{shown}");
+    desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn what_the_verifier_refuses_three_times_or_does_not_answer_is_not_committed() {
+    let writer = Clerk::start(|asked| answer(&good_turns(), asked)).await;
+    let strict = Clerk::start(|asked| report(asked, "")).await;
+    let desk = checked_desk(&writer, &strict).await;
+    let _worker = desk.world.worker_with(&desk.steward).await;
+    let done = ingest(&desk).await;
+    let message = done["message"].as_str().unwrap_or_default();
+    assert!(done["kind"] == "refused" && message.starts_with("rejected by the verifier"), "{done:#}");
+    assert!(!desk.has("entities/plot-12.md"));
+    desk.is_sound().await;
+    // One that answers garbage first is asked again; what it does not report does not pass.
+    let garbage = Clerk::start(|asked| match asked.number {
+        1 => Says::Text("All is well, commit.".to_owned()),
+        _ => report(asked, "nothing of this"),
+    })
+    .await;
+    let desk = checked_desk(&writer, &garbage).await;
+    let _worker = desk.world.worker_with(&desk.steward).await;
+    let done = ingest(&desk).await;
+    assert_eq!((done["kind"].as_str(), garbage.asked().len()), (Some("committed"), 2), "{done:#}");
     desk.is_sound().await;
 }

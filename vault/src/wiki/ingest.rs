@@ -5,6 +5,7 @@
 
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
+use crate::wiki::check::find_verifier;
 use crate::wiki::folder::WikiFolder;
 use crate::wiki::quotes::{QuoteFault, read_text};
 use crate::wiki::request::WikiRunError;
@@ -177,8 +178,14 @@ impl VaultWriter {
         if verdict.verdict != Verdict::Commit {
             return Err(WikiRunError::Verdict(Box::new(verdict)));
         }
-        let report = describe_report(meta, &plan, &files, &verdict, &wiki);
-        described.reasoning = format!("{} {}", meta.by, describe_work(meta, &files));
+        let verifier = if meta.is_by_rules() { None } else { find_verifier(self.root(), &wiki, run, &files)? };
+        let mut report = describe_report(meta, &plan, &files, &verdict, &wiki);
+        let checked = verifier.as_deref().unwrap_or("rules");
+        report
+            .bullets
+            .insert(0, format!("{}, verifier: {}", describe_verdict(meta, &verdict), escape_one_line(checked)));
+        described.reasoning = format!("{} {}", meta.by, describe_work(meta, &files, verifier.as_deref()));
+        described.mark.verifier = verifier;
         described.clerk = run.read_transcript()?.describe_clerk();
         described.claims = verdict.claims;
         let assembled = assemble_run(wiki.state, files, &report)?;
@@ -214,6 +221,7 @@ fn describe_run(meta: &RunMeta, workflow: WorkflowRef) -> WikiRun {
             run_type: meta.run_type,
             reverts: None,
             source: meta.source.clone(),
+            verifier: None,
         },
         at: meta.began,
         reasoning: String::new(),
@@ -224,12 +232,21 @@ fn describe_run(meta: &RunMeta, workflow: WorkflowRef) -> WikiRun {
     }
 }
 
-fn describe_work(meta: &RunMeta, files: &[RunFile]) -> String {
+fn describe_verdict(meta: &RunMeta, verdict: &RulesVerdict) -> String {
+    format!("run: {}, writer: {}, verdict: {}", meta.run, escape_one_line(&meta.writer), verdict.verdict)
+}
+
+fn describe_work(meta: &RunMeta, files: &[RunFile], verifier: Option<&str>) -> String {
     let source = meta.source.as_ref().map_or("", |source| source.id.as_str());
     let made = files.iter().filter(|file| file.before.is_none()).count();
     let writer = if meta.is_by_rules() { "fixed rules" } else { &meta.writer };
+    let checked = match verifier {
+        Some(model) if model == meta.writer => format!("and the same model checked every claim ({model})"),
+        Some(model) => format!("and {model} checked every claim"),
+        None => "and no clerk checked it".to_owned(),
+    };
     format!(
-        "ingested the source {source}: {} made, {} extended. Written by {writer}; the rules found no fault, and no clerk checked it.",
+        "ingested the source {source}: {} made, {} extended. Written by {writer}; the rules found no fault, {checked}.",
         count_noun(made as u64, "page"),
         files.len() - made
     )
@@ -269,12 +286,6 @@ fn describe_report(
         log_type,
         subject,
         bullets: vec![
-            format!(
-                "run: {}, writer: {}, verdict: {}, verifier: rules",
-                meta.run,
-                escape_one_line(&meta.writer),
-                verdict.verdict
-            ),
             format!("source: {}; touched: {}", source.map_or("", |source| &source.id), link_pages(&slugs)),
             format!(
                 "{} pages written; claims: {asserted} new, {} superseded; ideas: {}",

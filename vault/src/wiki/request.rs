@@ -73,6 +73,7 @@ impl WikiRunRequest<'_> {
                 run_type,
                 reverts: None,
                 source: None,
+                verifier: None,
             },
             at: self.at,
             reasoning: String::new(),

@@ -151,6 +151,7 @@ fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRu
             run: RunId::derive(request.at, &["rollback", &reverted.wiki, reverted.run.as_str(), &at]),
             run_type: WikiRunType::Rollback,
             reverts: Some(reverted.run.clone()),
+            verifier: None,
             ..reverted.clone()
         },
         at: request.at,

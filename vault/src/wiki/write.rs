@@ -15,8 +15,9 @@ use steward_domain::wiki::assemble::render_idea;
 use steward_domain::wiki::quote::QuoteFinder;
 use steward_domain::wiki::run::RunSource;
 use steward_domain::wiki::source_text::SourceText;
+use steward_domain::wiki::verify::RunFinding;
 use steward_domain::wiki::writer::draft::{DraftInput, RunDraft};
-use steward_domain::wiki::writer::prompt::{WindowFacts, build_window};
+use steward_domain::wiki::writer::prompt::{WindowFacts, build_revision, build_window};
 use steward_domain::wiki::writer::related::find_related;
 use steward_domain::wiki::writer::transcript::{NextStep, Transcript, TranscriptLine, WriterFailure};
 use steward_domain::wiki::writer::windows::{MAX_WINDOWS, cut_windows};
@@ -128,6 +129,16 @@ impl WriterSession {
                 NextStep::Failed(failure) => return Ok(SessionStep::Failed(failure)),
             }
         }
+    }
+
+    /// Tells the writer what a verifier found.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn begin_revision(&mut self, findings: &[RunFinding]) -> Result<(), StagedRunError> {
+        let Some((window, data)) = self.transcript.last_window() else { return Ok(()) };
+        let data = build_revision(data, findings);
+        self.append(TranscriptLine::Window { window, data })
     }
 
     /// Stages what was written, judged again on the wiki as it is.

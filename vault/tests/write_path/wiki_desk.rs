@@ -62,6 +62,7 @@ pub(crate) fn run(kind: WikiRunType, name: &str) -> WikiRun {
         run_type: kind,
         reverts: None,
         source: None,
+        verifier: None,
     };
     WikiRun {
         kind: ActionKind::Wiki,

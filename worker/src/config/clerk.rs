@@ -57,6 +57,19 @@ pub(super) fn read_wiki_clerk(raw: &RawConfig) -> anyhow::Result<Option<ClerkCho
     read_choice(raw, &clerk).map(Some)
 }
 
+/// The clerk that checks the wikis; `None` if it is that of the stewards.
+pub(super) fn read_wiki_verifier(raw: &RawConfig) -> anyhow::Result<Option<ClerkChoice>> {
+    let Some(kind) = raw.wiki_verifier.as_deref() else { return Ok(None) };
+    let clerk = RawClerk {
+        prefix: "STEWARD_WIKI_VERIFIER",
+        kind,
+        base_url: raw.wiki_verifier_base_url.as_ref(),
+        model: raw.wiki_verifier_model.as_ref(),
+        key_file: raw.wiki_verifier_key_file.as_ref(),
+    };
+    read_choice(raw, &clerk).map(Some)
+}
+
 fn read_choice(raw: &RawConfig, clerk: &RawClerk<'_>) -> anyhow::Result<ClerkChoice> {
     match clerk.kind {
         "rules" => Ok(ClerkChoice::Rules),

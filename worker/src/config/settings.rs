@@ -122,6 +122,22 @@ pub(super) const SETTINGS: &[Setting] = &[
     )
     .text()
     .trusted(),
+    Setting::new(
+        "wiki_verifier",
+        "that of the stewards",
+        "who checks what a model wrote for a wiki: `openai`, `anthropic` or `ollama`; `rules` for nobody",
+    )
+    .text()
+    .trusted(),
+    Setting::new("wiki_verifier_base_url", "", "the server of the verifier, as `clerk_base_url`").text().trusted(),
+    Setting::new("wiki_verifier_model", "", "the model of the verifier").text().trusted(),
+    Setting::new(
+        "wiki_verifier_key_file",
+        "",
+        "the file that holds the key of the verifier, instead of `STEWARD_WIKI_VERIFIER_API_KEY`",
+    )
+    .text()
+    .trusted(),
     Setting::new("clerk", "`rules`", "`rules`, `openai`, `anthropic` or `ollama`: see [clerks](../clerks.md)")
         .text()
         .trusted(),

@@ -17,11 +17,12 @@ use toml::{Table, Value};
 
 const PREFIX: &str = "STEWARD_";
 /// Variables of Steward that are not configuration keys: secrets, the log filter, test switches.
-const OTHER_VARIABLES: [&str; 8] = [
+const OTHER_VARIABLES: [&str; 9] = [
     "STEWARD_CONFIG",
     "STEWARD_LOG",
     "STEWARD_CLERK_API_KEY",
     "STEWARD_WIKI_CLERK_API_KEY",
+    "STEWARD_WIKI_VERIFIER_API_KEY",
     "STEWARD_TRACKER_API_KEY",
     "STEWARD_TOKEN",
     "STEWARD_CRASH_AT",

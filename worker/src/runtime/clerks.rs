@@ -63,6 +63,8 @@ struct KeyVariables {
 
 const STEWARD_KEY: KeyVariables = KeyVariables { key: "STEWARD_CLERK_API_KEY", file: "STEWARD_CLERK_KEY_FILE" };
 const WIKI_KEY: KeyVariables = KeyVariables { key: "STEWARD_WIKI_CLERK_API_KEY", file: "STEWARD_WIKI_CLERK_KEY_FILE" };
+const VERIFIER_KEY: KeyVariables =
+    KeyVariables { key: "STEWARD_WIKI_VERIFIER_API_KEY", file: "STEWARD_WIKI_VERIFIER_KEY_FILE" };
 /// Longest time of one call of the writer of a wiki: 4 min. A whole page takes longer than a verdict.
 const WRITER_TIMEOUT: Duration = Duration::from_secs(240);
 /// The longest answer of the writer: 2 MiB.
@@ -85,10 +87,20 @@ pub(crate) fn create_clerk(config: &StewardConfig, key_health: KeyHealth) -> any
 /// # Errors
 /// As [`create_clerk`].
 pub(crate) fn create_wiki_clerk(config: &StewardConfig) -> anyhow::Result<Clerk> {
-    let (choice, variables) = match &config.wiki_clerk {
-        Some(choice) => (choice, WIKI_KEY),
-        None => (&config.clerk, STEWARD_KEY),
-    };
+    create_own_clerk(config, config.wiki_clerk.as_ref(), WIKI_KEY)
+}
+
+/// Creates the clerk that checks what a model wrote for a wiki, without asking it anything.
+///
+/// # Errors
+/// As [`create_clerk`].
+pub(crate) fn create_wiki_verifier(config: &StewardConfig) -> anyhow::Result<Clerk> {
+    create_own_clerk(config, config.wiki_verifier.as_ref(), VERIFIER_KEY)
+}
+
+/// Creates a clerk of the wikis: its own one, or else that of the stewards.
+fn create_own_clerk(config: &StewardConfig, own: Option<&ClerkChoice>, key: KeyVariables) -> anyhow::Result<Clerk> {
+    let (choice, variables) = own.map_or((&config.clerk, STEWARD_KEY), |choice| (choice, key));
     build_clerk(choice, variables, |remote| RemoteClerkConfig {
         timeout: WRITER_TIMEOUT,
         max_response_bytes: WRITER_RESPONSE_BYTES.max(remote.max_response_bytes),

@@ -102,6 +102,7 @@ pub(crate) fn start_vault_worker(
             reader: DocumentReader::default(),
             writer: WikiWriter {
                 clerk: Arc::new(crate::runtime::clerks::create_wiki_clerk(config)?),
+                verifier: Arc::new(crate::runtime::clerks::create_wiki_verifier(config)?),
                 ledger: Arc::clone(&parts.ledger),
                 allows_unverified: config.wiki_allow_unverified,
             },

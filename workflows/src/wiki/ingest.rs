@@ -20,6 +20,8 @@ use temporalio_workflow::{WorkflowContext, WorkflowResult};
 /// How often a run is staged because pages changed meanwhile.
 const ROUNDS: usize = 3;
 const CONFLICT: u16 = 409;
+/// How often a run is written and checked: each of three loops has both.
+const MAX_PHASES: usize = 8;
 /// Longest time of one turn: 7 min. A call of the model may take 4 min.
 const TURN_TIMEOUT: Duration = Duration::from_secs(420);
 /// The first wait under a stop, and the longest one.
@@ -46,6 +48,8 @@ pub struct IngestInput {
 pub enum StageIngestOutput {
     /// A model writes the pages: it is sent turns until everything is written. Then the run is staged.
     Writing { run: RunId },
+    /// Another model checks the pages: it is sent turns until every claim is checked. Then the run is staged, or written again.
+    Verifying { run: RunId },
     Staged {
         run: RunId,
         /// The run waits for a person.
@@ -77,7 +81,7 @@ pub enum SendTurnOutput {
     Wait { seconds: u64, turn: u32 },
     /// The vault is stopped.
     Stopped,
-    /// Everything is written.
+    /// Everything is written, or checked.
     Written,
     /// The run has ended. `status` is the HTTP status of the refusal.
     Refused { status: u16, message: String },
@@ -158,16 +162,19 @@ impl IngestWorkflow {
 async fn ingest(ctx: &WorkflowContext<IngestWorkflow>, input: IngestInput) -> WorkflowResult<IngestOutput> {
     let mut last = None;
     for _ in 0..ROUNDS {
-        let mut staged = stage(ctx, &input).await?;
-        if let StageIngestOutput::Writing { run } = &staged {
-            if let SendTurnOutput::Refused { status, message } = write(ctx, run).await? {
+        let (mut staged, mut left) = (stage(ctx, &input).await?, MAX_PHASES);
+        while let StageIngestOutput::Writing { run } | StageIngestOutput::Verifying { run } = &staged
+            && left > 0
+        {
+            let phase = if matches!(staged, StageIngestOutput::Writing { .. }) { Phase::Write } else { Phase::Verify };
+            if let SendTurnOutput::Refused { status, message } = send_turns(ctx, run, phase).await? {
                 return Ok(IngestOutput::Refused { run: Some(run.clone()), status, message });
             }
-            staged = stage(ctx, &input).await?;
+            (staged, left) = (stage(ctx, &input).await?, left - 1);
         }
         let run = match staged {
-            StageIngestOutput::Writing { run } => {
-                let message = format!("the run {run} is not as it was written");
+            StageIngestOutput::Writing { run } | StageIngestOutput::Verifying { run } => {
+                let message = format!("the run {run} is written and checked again and again");
                 return Ok(IngestOutput::Refused { run: Some(run), status: CONFLICT, message });
             }
             StageIngestOutput::Staged { run, waits: false } => run,
@@ -197,13 +204,28 @@ async fn stage(ctx: &WorkflowContext<IngestWorkflow>, input: &IngestInput) -> Wo
     Ok(ctx.execute_activity(VaultActivities::stage_ingest, input.clone(), options).await?)
 }
 
+/// Who is sent turns.
+#[derive(Clone, Copy)]
+enum Phase {
+    Write,
+    Verify,
+}
+
 /// Sends turns until the model has ended. Returns how it ended.
-async fn write(ctx: &WorkflowContext<IngestWorkflow>, run: &RunId) -> WorkflowResult<SendTurnOutput> {
+async fn send_turns(
+    ctx: &WorkflowContext<IngestWorkflow>,
+    run: &RunId,
+    phase: Phase,
+) -> WorkflowResult<SendTurnOutput> {
     let (mut turn, mut stopped_seconds, mut stop_wait) = (1, 0, STOP_WAIT_SECONDS);
     loop {
         let input = SendTurnInput { run: run.clone(), turn, stopped_seconds };
         let options = wiki_turn_options(turn, TURN_TIMEOUT);
-        match ctx.execute_activity(VaultActivities::send_turn, input, options).await? {
+        let sent = match phase {
+            Phase::Write => ctx.execute_activity(VaultActivities::send_turn, input, options).await?,
+            Phase::Verify => ctx.execute_activity(VaultActivities::verify_turn, input, options).await?,
+        };
+        match sent {
             SendTurnOutput::Continue { turn: next } => (turn, stop_wait) = (next, STOP_WAIT_SECONDS),
             SendTurnOutput::Wait { seconds, turn: next } => {
                 turn = next;

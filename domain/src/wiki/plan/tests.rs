@@ -12,6 +12,7 @@ fn run() -> WikiRun {
             run_type: WikiRunType::Manual,
             reverts: None,
             source: None,
+            verifier: None,
         },
         at,
         reasoning: "Ann asked for [[it]].\n## Files\nNo".into(),

@@ -32,7 +32,8 @@ What to make of the source:
 4. A comparison, timeline, connection or insight only if that is the point of the source.
 5. For each page in `pages`: add what the source says, or mark a claim as disputed that it contradicts, or call `no_change`.
 6. Two or three questions that the source leaves open, by `update_ideas`.
-Then stop calling tools.
+Then stop calling tools. If there are `findings`, a checker has found errors in what you wrote: correct exactly these statements with \
+`edit_wiki_page`, and nothing else.
 
 How to write:
 - State only what this source says, in short plain sentences of at most 280 characters.
@@ -45,6 +46,9 @@ sentence.
 - What stands on a page stays. To extend a page, repeat it and add to it, or use `edit_wiki_page`. Never drop or reword a \
 statement; if the source contradicts one, call `mark_disputed`.
 - A page with the same title or alias is the same page. Write no second one.";
+
+/// The field with what a verifier found.
+pub(super) const FINDINGS: &str = "findings";
 
 /// Said to a writer that ends without a summary.
 pub const SUMMARY_REMINDER: &str = "There is no summary page of this source yet. Write it now: page_type `summary`.";
@@ -164,7 +168,7 @@ pub fn build_revision(window: &Value, findings: &[RunFinding]) -> Value {
         })
         .collect();
     let mut data = window.clone();
-    data["findings"] = serde_json::to_value(lines).unwrap_or_default();
+    data[FINDINGS] = serde_json::to_value(lines).unwrap_or_default();
     data
 }
 

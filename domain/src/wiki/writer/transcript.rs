@@ -2,7 +2,7 @@
 //!
 //! A line is kept before anything follows from it, so a crash repeats no answer that was paid for.
 
-use super::prompt::{SUMMARY_REMINDER, begin_conversation};
+use super::prompt::{FINDINGS, SUMMARY_REMINDER, begin_conversation};
 use crate::steward::clerk::{ClerkMark, TokenUsage};
 use crate::steward::conversation::{AnsweredTurn, Conversation, ModelTurn, ToolCall, ToolForm, ToolReply};
 use serde::{Deserialize, Serialize};
@@ -129,6 +129,22 @@ impl Transcript {
         });
         turns.flat_map(|(turn, replies)| {
             turn.calls.iter().zip(replies).filter(|(_, reply)| !reply.is_error).map(|(call, _)| call)
+        })
+    }
+
+    /// How often the writer was told what a verifier had found.
+    #[must_use]
+    pub fn count_revisions(&self) -> u32 {
+        let is_revision = |line: &&TranscriptLine| matches!(line, TranscriptLine::Window { data, .. } if data.get(FINDINGS).is_some());
+        u32::try_from(self.lines.iter().filter(is_revision).count()).unwrap_or(u32::MAX)
+    }
+
+    /// What the model was told last.
+    #[must_use]
+    pub fn last_window(&self) -> Option<(usize, &Value)> {
+        self.lines.iter().rev().find_map(|line| match line {
+            TranscriptLine::Window { window, data } => Some((*window, data)),
+            _ => None,
         })
     }
 

@@ -1,6 +1,7 @@
 //! Folders with pages, other files, links, pipes and bad names, and registries of sources.
 
 use super::*;
+use steward_domain::wiki::SOURCES_FILE;
 
 const PAGE: &str = "---\nschema: knowledge.entry/v1\nslug: plot\nkind: entity\ntitle: Plot\nupdated_at: \"2026-11-22T09:15:04Z\"\n---\nA.\n";
 

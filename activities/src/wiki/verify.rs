@@ -1,0 +1,174 @@
+//! One turn of the model that checks what another one wrote: reserved, sent, kept, settled.
+//!
+//! It never lets a run pass that it did not check: without an answer the run stays as it is, for a day.
+
+use super::turn::{end_run, wait_for_cap};
+use super::{CONFLICT, WikiActivities, describe_findings, reject};
+use crate::failure::retryable_failure;
+use crate::vault::run_blocking;
+use chrono::{TimeDelta, Utc};
+use std::sync::Arc;
+use steward_domain::steward::clerk::ClerkMark;
+use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
+use steward_domain::steward::guard::SettlementOutcome;
+use steward_domain::wiki::verifier::{ClaimCheck, MAX_LOOPS, VerifierLine, VerifierStep, read_report};
+use steward_domain::wiki::verify::{RulesVerdict, RunFinding, Verdict};
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::crash;
+use steward_vault::gates::stop;
+use steward_vault::wiki::check::VerifierSession;
+use steward_vault::wiki::request::WikiRunError;
+use steward_vault::wiki::staged::{RunState, StagedRun, StagedRuns};
+use steward_vault::wiki::state::{ReadWiki, read_wiki};
+use steward_vault::wiki::write::WriterSession;
+use steward_workflows::{SendTurnInput, SendTurnOutput};
+use temporalio_common::ActivityError;
+
+/// How long a run may wait for its verifier.
+const VERIFYING_LIMIT: TimeDelta = TimeDelta::hours(24);
+/// The wait after the first call without an answer, and the longest one, in seconds.
+const FAILURE_WAIT: u64 = 5;
+const LONGEST_WAIT: u64 = 600;
+const UNPROCESSABLE: u16 = 422;
+const TIMEOUT: u16 = 408;
+
+/// What one turn begins with.
+enum CheckStart {
+    Send { session: Box<VerifierSession>, batch: Vec<ClaimCheck>, conversation: Box<Conversation> },
+    Over(SendTurnOutput),
+}
+
+impl WikiActivities {
+    pub(super) async fn take_verifier_turn(&self, input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
+        let writer = Arc::clone(&self.vault.writer);
+        let start = run_blocking(move || begin_check(&writer, &input)).await?;
+        let (mut session, batch, conversation) = match start.map_err(retryable_failure)? {
+            CheckStart::Send { session, batch, conversation } => (session, batch, conversation),
+            CheckStart::Over(output) => return Ok(output),
+        };
+        let (meta, turn) = (&session.run().meta, session.next_number());
+        let call = format!("{}-check-{turn}", meta.run);
+        let reservation = match self.writer.reserve(&self.writer.verifier, &meta.wiki, call, &conversation).await {
+            Ok(reservation) => reservation,
+            Err(refusal) => return Ok(wait_for_cap(&refusal, turn)),
+        };
+        crash::die_if_armed("before-verdict");
+        let Some(TurnReply { outcome, clerk }) = self.writer.verifier.send_turn(&reservation, &conversation).await
+        else {
+            self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
+            let message = "the verifier of this run is not set any more".to_owned();
+            return Ok(SendTurnOutput::Refused { status: CONFLICT, message });
+        };
+        let (line, settlement) = describe_outcome(&outcome, &batch, &clerk);
+        let kept = run_blocking(move || -> Result<SendTurnOutput, WikiRunError> {
+            let is_kept = line.is_some();
+            if let Some(line) = line {
+                session.append(line)?;
+            }
+            crash::die_if_armed("after-verdict");
+            let (turn, failures) = (session.next_number(), session.count_failures());
+            Ok(match is_kept && failures == 0 {
+                true => SendTurnOutput::Continue { turn },
+                false => SendTurnOutput::Wait { seconds: find_wait(failures), turn },
+            })
+        })
+        .await;
+        self.writer.settle(&reservation, settlement).await;
+        kept?.map_err(retryable_failure)
+    }
+}
+
+/// The line that is kept of an outcome, and how its call is settled.
+fn describe_outcome(
+    outcome: &TurnOutcome,
+    batch: &[ClaimCheck],
+    clerk: &ClerkMark,
+) -> (Option<VerifierLine>, SettlementOutcome) {
+    let failed = |reason: &str| Some(VerifierLine::Failed { reason: reason.to_owned() });
+    match outcome {
+        TurnOutcome::Answered(answer) => {
+            let line = match read_report(answer, batch) {
+                Ok(verdicts) => Some(VerifierLine::Verdicts { verdicts, clerk: clerk.clone() }),
+                Err(reason) => failed(&reason),
+            };
+            (line, SettlementOutcome::Answered { usage: clerk.tokens })
+        }
+        TurnOutcome::NoTools { .. } => (Some(VerifierLine::Form), SettlementOutcome::Failed),
+        TurnOutcome::Failed { reason } => (failed(reason), SettlementOutcome::Failed),
+        TurnOutcome::RateLimited { retry_after_seconds } => {
+            let retry_after_seconds = retry_after_seconds.map(|seconds| seconds as f64);
+            (None, SettlementOutcome::RateLimited { retry_after_seconds })
+        }
+        TurnOutcome::NotSent { .. } => (None, SettlementOutcome::NotSent),
+    }
+}
+
+/// The wait after so many calls in a row without an answer.
+fn find_wait(failures: u32) -> u64 {
+    FAILURE_WAIT.saturating_mul(10_u64.saturating_pow(failures.saturating_sub(1))).min(LONGEST_WAIT)
+}
+
+fn begin_check(writer: &VaultWriter, input: &SendTurnInput) -> Result<CheckStart, WikiRunError> {
+    let root = writer.root();
+    if stop::is_stopped(root) {
+        return Ok(CheckStart::Over(SendTurnOutput::Stopped));
+    }
+    let over = |output| Ok(CheckStart::Over(output));
+    let run = StagedRuns::new(root).open(&input.run)?;
+    if let Some(status) = run.read_status()?
+        && !matches!(status.state, RunState::Pending | RunState::Verifying)
+    {
+        let message = format!("the run is {}: {}", status.state, status.reason);
+        return over(SendTurnOutput::Refused { status: CONFLICT, message });
+    }
+    let stopped =
+        TimeDelta::try_seconds(i64::try_from(input.stopped_seconds).unwrap_or(i64::MAX)).unwrap_or(TimeDelta::MAX);
+    let end = VERIFYING_LIMIT.checked_add(&stopped).and_then(|limit| run.meta.began.checked_add_signed(limit));
+    if end.is_some_and(|end| Utc::now() > end) {
+        let message = "verifier_timeout: no answer of the verifier within 24 hours".to_owned();
+        run.set_status(RunState::Abandoned, Utc::now(), &message)?;
+        return over(SendTurnOutput::Refused { status: TIMEOUT, message });
+    }
+    run.set_status(RunState::Verifying, Utc::now(), "a model checks every claim")?;
+    let wiki = read_wiki(root, &run.meta.wiki, &run.meta.folder)?;
+    let name = run.meta.run.clone();
+    let session = match VerifierSession::open(root, &wiki, run) {
+        Ok(session) => session,
+        Err(e) => {
+            let (status, message) = reject(&StagedRuns::new(root).open(&name)?, e)?;
+            return over(SendTurnOutput::Refused { status, message });
+        }
+    };
+    let turn = session.next_number();
+    match session.find_next_step() {
+        VerifierStep::Send { .. } if turn > input.turn => over(SendTurnOutput::Continue { turn }),
+        VerifierStep::Send { batch, conversation } => {
+            Ok(CheckStart::Send { session: Box::new(session), batch, conversation: Box::new(conversation) })
+        }
+        VerifierStep::Passed => over(SendTurnOutput::Written),
+        VerifierStep::Spent => {
+            let message = "budget: the calls of the verifier are used up".to_owned();
+            over(end_run(session.run(), UNPROCESSABLE, message)?)
+        }
+        VerifierStep::Found(findings) => over(revise(writer, wiki, session.into_run(), &findings)?),
+    }
+}
+
+/// Gives what was found back to the writer, or ends the run.
+fn revise(
+    writer: &VaultWriter,
+    wiki: ReadWiki,
+    run: StagedRun,
+    findings: &[RunFinding],
+) -> Result<SendTurnOutput, WikiRunError> {
+    let verdict = RulesVerdict { verdict: Verdict::Revise, findings: findings.to_vec(), claims: Vec::new() };
+    run.write_verdict(&verdict)?;
+    run.set_status(RunState::Pending, Utc::now(), "its writer corrects what the verifier found")?;
+    let mut session = WriterSession::open(writer.root(), wiki, run)?;
+    if session.transcript().count_revisions() + 1 >= MAX_LOOPS {
+        let message = format!("rejected by the verifier: {}", describe_findings(&verdict));
+        return end_run(session.run(), UNPROCESSABLE, message);
+    }
+    session.begin_revision(findings)?;
+    Ok(SendTurnOutput::Written)
+}

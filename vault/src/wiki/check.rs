@@ -1,0 +1,107 @@
+//! A run that a model wrote, as another model checks it.
+//!
+//! What is checked is what is staged: a claim in other words or in another place is another check. Nothing is sent here.
+
+use crate::files::root::VaultRoot;
+use crate::wiki::ingest::read_source;
+use crate::wiki::request::WikiRunError;
+use crate::wiki::staged::{StagedRun, StagedRunError};
+use crate::wiki::state::ReadWiki;
+use std::collections::BTreeMap;
+use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::plan::RunFile;
+use steward_domain::wiki::quote::QuoteFinder;
+use steward_domain::wiki::verifier::{ClaimCheck, VerifierLine, VerifierStep, find_next_step, list_checks};
+use steward_domain::wiki::writer::windows::cut_windows;
+
+/// A staged run with what its verifier did.
+pub struct VerifierSession {
+    run: StagedRun,
+    checks: Vec<ClaimCheck>,
+    lines: Vec<VerifierLine>,
+    windows: usize,
+}
+
+impl VerifierSession {
+    /// Opens the session of a run whose pages are staged.
+    ///
+    /// # Errors
+    /// [`WikiRunError`].
+    pub fn open(root: &VaultRoot, wiki: &ReadWiki, run: StagedRun) -> Result<Self, WikiRunError> {
+        let files = run.read_staged()?.map(|(_, files)| files).unwrap_or_default();
+        let (checks, windows) = read_checks(root, wiki, &run, &wiki.state.pages, &files)?;
+        let lines = run.read_verifier()?;
+        Ok(Self { run, checks, lines, windows })
+    }
+
+    #[must_use]
+    pub fn run(&self) -> &StagedRun {
+        &self.run
+    }
+
+    /// Gives the run back.
+    #[must_use]
+    pub fn into_run(self) -> StagedRun {
+        self.run
+    }
+
+    /// The number of the next line, from 1.
+    #[must_use]
+    pub fn next_number(&self) -> u32 {
+        u32::try_from(self.lines.len()).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
+    /// How many calls in a row ended without an answer that can be used.
+    #[must_use]
+    pub fn count_failures(&self) -> u32 {
+        let failed = self.lines.iter().rev().take_while(|line| matches!(line, VerifierLine::Failed { .. }));
+        u32::try_from(failed.count()).unwrap_or(u32::MAX)
+    }
+
+    #[must_use]
+    pub fn find_next_step(&self) -> VerifierStep {
+        find_next_step(&self.checks, &self.lines, self.windows)
+    }
+
+    /// Keeps a line.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn append(&mut self, line: VerifierLine) -> Result<(), StagedRunError> {
+        self.run.append_verifier(&line)?;
+        self.lines.push(line);
+        Ok(())
+    }
+}
+
+/// Who checked all claims of these files and found every one supported; `None` if nobody did.
+pub(crate) fn find_verifier(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    run: &StagedRun,
+    files: &[RunFile],
+) -> Result<Option<String>, WikiRunError> {
+    let lines = run.read_verifier()?;
+    let clerk = lines.iter().rev().find_map(|line| match line {
+        VerifierLine::Verdicts { clerk, .. } => Some(format!("{}/{}", clerk.provider, clerk.model)),
+        VerifierLine::Form | VerifierLine::Failed { .. } => None,
+    });
+    let Some(clerk) = clerk else { return Ok(None) };
+    let (checks, windows) = read_checks(root, wiki, run, &wiki.state.pages, files)?;
+    Ok((find_next_step(&checks, &lines, windows) == VerifierStep::Passed).then_some(clerk))
+}
+
+/// The claims of a run, and the number of windows of its source.
+fn read_checks(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    run: &StagedRun,
+    pages: &[WikiPage],
+    files: &[RunFile],
+) -> Result<(Vec<ClaimCheck>, usize), WikiRunError> {
+    let source = run.meta.source.as_ref().ok_or_else(|| WikiRunError::refuse("the run names no source"))?;
+    let text = read_source(root, wiki, source)?;
+    let texts = BTreeMap::from([(source.id.clone(), QuoteFinder::new(text.file_text()))]);
+    let windows = cut_windows(text.as_str(), text.is_markdown).len();
+    Ok((list_checks(pages, files, &texts), windows))
+}
