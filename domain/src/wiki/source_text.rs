@@ -55,7 +55,7 @@ pub enum SourceTextError {
     Empty,
     #[error("too_large: its text has more than {MAX_TEXT} characters: divide it")]
     TooLong,
-    #[error("its text was never read: remove it from {} and ingest the file again", super::SOURCES_FILE)]
+    #[error("its text could not be read when it was added: add a copy that can be read, such as one with a text layer")]
     Unread,
     #[error("source_mutated: the file with its text is not as it was written: restore it")]
     TextMutated,

@@ -288,8 +288,8 @@ fn describe_report(
         bullets: vec![
             format!("source: {}; touched: {}", source.map_or("", |source| &source.id), link_pages(&slugs)),
             format!(
-                "{} pages written; claims: {asserted} new, {} superseded; ideas: {}",
-                files.len(),
+                "{} written; claims: {asserted} new, {} superseded; ideas: {}",
+                count_noun(files.len() as u64, "page"),
                 verdict.claims.len() - asserted,
                 plan.ideas.len()
             ),

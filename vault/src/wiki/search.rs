@@ -6,9 +6,12 @@ use crate::files::root::VaultRoot;
 use crate::index::{Index, IndexError, IndexedPage};
 use crate::wiki::create::WIKIS_FOLDER;
 use crate::wiki::folder::WikiFolder;
+use crate::wiki::quotes::read_text;
+use std::collections::BTreeSet;
 use steward_domain::record::frontmatter;
 use steward_domain::wiki::MAX_PAGE_BYTES;
-use steward_domain::wiki::search::{PageFilter, PageHit, find_passage, list_query_words};
+use steward_domain::wiki::registry::WikiSource;
+use steward_domain::wiki::search::{PageFilter, PageHit, find_passage, list_query_words, split_words};
 
 /// Finds the best pages for a query, after the index was brought up to date; `None` if it does not know the wiki.
 ///
@@ -45,4 +48,17 @@ fn read_body(folder: Option<&WikiFolder>, file: &str) -> String {
     let bytes = folder.and_then(|folder| folder.read_bytes(file, MAX_PAGE_BYTES).ok());
     let document = bytes.and_then(|bytes| frontmatter::read_note(&bytes).ok());
     document.map(|document| document.body().to_owned()).unwrap_or_default()
+}
+
+/// The ids of the sources whose texts hold all words of a query. Every source is read.
+#[must_use]
+pub fn find_sources(folder: &WikiFolder, query: &str) -> Vec<String> {
+    let words = list_query_words(query);
+    let contents = folder.read_some(&[]);
+    let holds = |source: &&WikiSource| {
+        let Ok(text) = read_text(folder, source) else { return false };
+        let held: BTreeSet<String> = split_words(text.as_str()).collect();
+        !words.is_empty() && words.is_subset(&held)
+    };
+    contents.sources.values().filter(holds).map(|source| source.id.clone()).collect()
 }

@@ -71,6 +71,9 @@ impl VaultWriter {
         if let Some(known) = wiki.contents.sources.values().find(|known| known.content_hash == hash) {
             return Ok(describe_known(known, &content));
         }
+        if content.iter().all(u8::is_ascii_whitespace) {
+            return Err(WikiRunError::refuse(format!("{file} is empty")));
+        }
         let (decoded, unreadable) = match choose_text(path, &content, decoded) {
             Ok(decoded) => (decoded, None),
             Err(reason) => (None, Some(reason)),

@@ -56,7 +56,7 @@ fn list_others(others: &[String]) -> String {
     if others.is_empty() {
         ": `steward wiki init` makes one".to_owned()
     } else {
-        format!("; there are {}", others.join(", "))
+        format!("; the vault has {}", others.join(", "))
     }
 }
 

@@ -193,6 +193,12 @@ fn find_claims<'c>(contents: &'c WikiContents, best: &[String], what: &str) -> (
             return (if found.is_empty() { MatchType::None } else { MatchType::Claim }, found);
         }
     }
+    // A label as it stands in the page, without the page.
+    if claims::is_claim_id(what) {
+        let mut found = all_of(contents.pages.iter().collect());
+        found.retain(|found| found.claim.id == what || found.claim.labels.iter().any(|label| label == what));
+        return (if found.is_empty() { MatchType::None } else { MatchType::Claim }, found);
+    }
     let is_called = |page: &&WikiPage| {
         page.slug == what
             || page.file == what

@@ -33,13 +33,13 @@ pub(crate) enum WikiCommand {
     /// Add documents to a wiki, and make pages of them
     #[command(
         after_help = "Examples:\n  steward wiki ingest allotment ~/letters/lease.md\n  steward wiki ingest allotment pending\n\n\
-        Markdown, plain text, HTML and PDF are read. The pages are extracts by fixed rules: every sentence stands in its source. A file from \
-        elsewhere is copied into sources/. Exits with 3 when a document was refused."
+        Markdown, plain text, HTML and PDF are read. Without a model the pages are extracts by fixed rules: every sentence stands in its \
+        source. A file from elsewhere is copied into sources/. Exits with 3 when a document was refused."
     )]
     Ingest {
         /// The name of the wiki
         wiki: String,
-        /// Files, folders and ids of sources; `pending` for all sources that have no page
+        /// Files, folders and ids of sources; `pending` for all sources that had no run
         #[arg(required = true, value_name = "DOCUMENT")]
         documents: Vec<String>,
         /// Let the runs wait for `steward wiki runs approve`

@@ -21,6 +21,7 @@ use chrono::Utc;
 use rustix::fs::{Access, access};
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
 use steward_domain::wiki::plan::AcceptedFile;
@@ -187,7 +188,7 @@ fn find_wiki(vault: Option<&Path>, wiki: &str) -> anyhow::Result<PathBuf> {
     let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
     match names.as_slice() {
         [] => bail!("there is no folder `{wiki}`, and no vault with a wiki of that name: give a folder, or --vault"),
-        names => bail!("there is no wiki `{wiki}`; there are {}", names.join(", ")),
+        names => bail!("there is no wiki `{wiki}`; the vault has {}", names.join(", ")),
     }
 }
 
@@ -210,8 +211,11 @@ impl CheckReport {
         out.print_value(&value, || {
             let mut text: String = self.findings.iter().map(|finding| format!("{finding}\n")).collect();
             text.push_str(&format!(
-                "{} files checked: {errors} errors, {warnings} warnings, {notes} notes",
-                self.checked
+                "{} checked: {}, {}, {}",
+                count_noun(self.checked as u64, "file"),
+                count_noun(errors as u64, "error"),
+                count_noun(warnings as u64, "warning"),
+                count_noun(notes as u64, "note")
             ));
             text
         })?;

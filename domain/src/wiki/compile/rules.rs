@@ -19,6 +19,8 @@ use std::collections::BTreeSet;
 
 /// How sure a page is that was made here, from 0 to 1.
 const CONFIDENCE: f64 = 0.5;
+/// The fewest words of the sentence that stands for a section, if it has a longer one.
+const MIN_LEAD_WORDS: usize = 4;
 /// The most sections of which a summary has a sentence.
 const MAX_LEADS: usize = 7;
 /// The most sentences of a source on a concept.
@@ -181,7 +183,10 @@ impl<'a> Compiler<'a> {
         text.add_paragraph(&format!("# {}", escape_one_line(title)));
         let mut first = None;
         let leads = self.sections.iter().filter_map(|section| {
-            let lead = section.sentences.iter().find_map(|sentence| self.anchor(sentence))?;
+            // A salutation or a label leads to nothing, unless there is nothing else.
+            let is_long = |sentence: &&Sentence| sentence.text.split_whitespace().count() >= MIN_LEAD_WORDS;
+            let (long, short): (Vec<_>, Vec<_>) = section.sentences.iter().partition(is_long);
+            let lead = long.into_iter().chain(short).find_map(|sentence| self.anchor(sentence))?;
             Some((section, lead))
         });
         for (section, (sentence, anchor)) in leads.take(MAX_LEADS) {

@@ -24,11 +24,12 @@ pub struct IndexedPage {
     pub score: f64,
 }
 
-/// Pages that are called, tagged or sourced so, best match first.
+/// Pages that are called, tagged or sourced so, or hold the quote.
 const BY_NAME: &str = "SELECT file FROM wiki_pages WHERE wiki = ?1 AND slug IS NOT NULL
     AND (slug = ?2 OR file = ?2 OR EXISTS (SELECT 1 FROM json_each(names) WHERE value = ?3)
         OR EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?2)
-        OR id IN (SELECT page FROM wiki_claim_provenance WHERE source = ?2)) ORDER BY file";
+        OR id IN (SELECT page FROM wiki_claim_provenance WHERE source = ?2)
+        OR id IN (SELECT page FROM wiki_claim_provenance WHERE label = ?2)) ORDER BY file";
 
 impl WikiView<'_> {
     /// Finds the best pages for a query; `None` if the index does not know the wiki. Pages of the same rank are ordered by
@@ -66,7 +67,7 @@ impl WikiView<'_> {
         rank.fetch_all(reader).await.map(Some).map_err(failed)
     }
 
-    /// The files of the pages that a name may mean: a slug, a file, a title, an alias, a tag, or the id of a source. `None` if
+    /// The files of the pages that a name may mean: a slug, a file, a title, an alias, a tag, the id of a source, or the label of a quote. `None` if
     /// the index does not know the wiki.
     ///
     /// # Errors

@@ -83,7 +83,10 @@ pub(super) async fn run(
     let targets = find_targets(&root.path().join(&folder), &contents, &seen, documents)?;
     if targets.is_empty() {
         out.print_value(&Vec::<IngestedDocument>::new(), || {
-            "nothing is pending: name a source by its id to repeat it".to_owned()
+            let is_pending = documents.iter().any(|name| name == PENDING);
+            let what =
+                if is_pending { "nothing is pending: each source had a run" } else { "there is no document in it" };
+            what.to_owned()
         })?;
         return Ok(CommandExit::Ok);
     }
@@ -298,8 +301,8 @@ fn describe(done: &IngestedDocument) -> String {
             lines.push(format!("{what} {}", escape_text(id)));
             lines.extend(notes.iter().map(|note| format!("no page: {}", escape_text(note))));
         }
-        Some(WikiRunOutput::Refused { status, message }) => {
-            lines.push(format!("refused ({status}): {}", escape_text(message)));
+        Some(WikiRunOutput::Refused { message, .. }) => {
+            lines.push(format!("refused: {}", escape_text(message)));
         }
         None => {}
     }
@@ -319,8 +322,8 @@ fn describe(done: &IngestedDocument) -> String {
             lines.push(format!("it waits: steward wiki runs show {run}, then approve or reject it"));
         }
         Some(IngestOutput::Nothing { reason }) => lines.push(escape_text(reason)),
-        Some(IngestOutput::Refused { status, message, .. }) => {
-            lines.push(format!("refused ({status}): {}", escape_text(message)));
+        Some(IngestOutput::Refused { message, .. }) => {
+            lines.push(format!("refused: {}", escape_text(message)));
         }
         None => {}
     }

@@ -80,6 +80,6 @@ pub(super) fn describe_outcome(output: &WikiRunOutput, done: &str) -> String {
             let notes: String = notes.iter().map(|note| format!("\n{}", escape_text(note))).collect();
             format!("{done}{record}{notes}")
         }
-        WikiRunOutput::Refused { status, message } => format!("refused ({status}): {}", escape_text(message)),
+        WikiRunOutput::Refused { message, .. } => format!("refused: {}", escape_text(message)),
     }
 }

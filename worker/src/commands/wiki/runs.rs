@@ -14,7 +14,10 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::Path;
 use steward_domain::action::plan::ContentHash;
+use steward_domain::record::path::RecordPath;
+use steward_domain::wiki::OVERVIEW_FILE;
 use steward_domain::wiki::details::{ClaimRecord, FileRecord, RecordedContent};
+use steward_domain::wiki::page::may_be_page;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::verify::RulesVerdict;
@@ -48,13 +51,34 @@ pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: Command
                 }
                 WikiRunOutput::Refused { .. } | WikiRunOutput::Done { .. } => "",
             };
-            out.print_value(&output, || format!("{}{hint}", describe_outcome(&output, &format!("took back {run}"))))?;
+            let files = match &output {
+                WikiRunOutput::Done { record: Some(record), .. } => list_taken_back(&root, record),
+                WikiRunOutput::Done { record: None, .. } | WikiRunOutput::Refused { .. } => String::new(),
+            };
+            out.print_value(&output, || {
+                format!("{}{files}{hint}", describe_outcome(&output, &format!("took back {run}")))
+            })?;
             Ok(match output {
                 WikiRunOutput::Done { .. } => CommandExit::Ok,
                 WikiRunOutput::Refused { .. } => CommandExit::Refused,
             })
         }
     }
+}
+
+/// The pages that a rollback changed, one on each line.
+fn list_taken_back(root: &VaultRoot, record: &RecordPath) -> String {
+    let Some(run) = read_run(root, record) else { return String::new() };
+    let pages = run.files.iter().filter(|file| may_be_page(&file.file) && file.file != OVERVIEW_FILE);
+    let line = |file: &FileRecord| {
+        let what = match (&file.before, &file.after) {
+            (_, None) => format!("removed, kept in .trash/{}", run.summary.run),
+            (None, Some(_)) => "back".to_owned(),
+            (Some(_), Some(_)) => "changed; what others wrote stays".to_owned(),
+        };
+        format!("\n  {} ({what})", escape_text(&file.file))
+    };
+    pages.map(line).collect()
 }
 
 /// A run in a list.

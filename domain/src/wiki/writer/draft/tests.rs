@@ -61,10 +61,8 @@ fn a_new_page_has_typed_fields_and_quotes_with_labels() {
     let desk = Desk::new();
     let input = desk.input();
     let mut draft = RunDraft::new(&input);
-    let content = format!(
-        "---\ntags: [water, Not A Tag]\naliases: [The fee]\nconfidence: 0.4\n---\nThe fee is 40 pounds.[^1]\n\n[^1]: \"The fee is 40 pounds.\"\n"
-    );
-    assert_eq!(run(&mut draft, &write("concept", "Fee", &content)), "Written: fee.md");
+    let content = "---\ntags: [water, Not A Tag]\naliases: [The fee]\nconfidence: 0.4\n---\nThe fee is 40 pounds.[^1]\n\n[^1]: \"The fee is 40 pounds.\"\n";
+    assert_eq!(run(&mut draft, &write("concept", "Fee", content)), "Written: fee.md");
     let page = read_page("concepts/fee.md", read(&draft, "concepts/fee.md").as_bytes());
     assert_eq!(page.findings, []);
     let page = page.page.unwrap();
