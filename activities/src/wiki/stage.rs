@@ -62,12 +62,12 @@ pub(super) fn stage_source(
     let run = runs.begin(&meta)?;
     run.set_status(RunState::Pending, Utc::now(), "it is being written")?;
     let (run, wiki) = match stage_pages(root, wiki, run)? {
-        StagedPages::Staged(run, wiki) => (run, wiki),
+        StagedPages::Staged(staged) => *staged,
         StagedPages::Writing => return Ok(StageIngestOutput::Writing { run: meta.run }),
         StagedPages::Refused { status, message } => return Ok(StageIngestOutput::Refused { status, message }),
     };
     let (run, is_verified) = match check_pages(root, &wiki, run, settings)? {
-        CheckedPages::Checked { run, is_verified } => (run, is_verified),
+        CheckedPages::Checked { run, is_verified } => (*run, is_verified),
         CheckedPages::Verifying => return Ok(StageIngestOutput::Verifying { run: meta.run }),
     };
     let is_unverified = !meta.is_by_rules() && !is_verified;
@@ -104,7 +104,7 @@ pub(super) struct StageSettings {
 /// Whether the pages of a run were checked by a model.
 enum CheckedPages {
     Checked {
-        run: StagedRun,
+        run: Box<StagedRun>,
         is_verified: bool,
     },
     /// A model has not checked all claims, or has found something.
@@ -118,18 +118,18 @@ fn check_pages(
     settings: &StageSettings,
 ) -> Result<CheckedPages, WikiRunError> {
     if run.meta.is_by_rules() || !settings.has_verifier {
-        return Ok(CheckedPages::Checked { run, is_verified: false });
+        return Ok(CheckedPages::Checked { run: Box::new(run), is_verified: false });
     }
     let session = VerifierSession::open(root, wiki, run)?;
     match session.find_next_step() {
-        VerifierStep::Passed => Ok(CheckedPages::Checked { run: session.into_run(), is_verified: true }),
+        VerifierStep::Passed => Ok(CheckedPages::Checked { run: Box::new(session.into_run()), is_verified: true }),
         VerifierStep::Send { .. } | VerifierStep::Found(_) | VerifierStep::Spent => Ok(CheckedPages::Verifying),
     }
 }
 
 /// What staging the pages of a run came to.
 enum StagedPages {
-    Staged(StagedRun, ReadWiki),
+    Staged(Box<(StagedRun, ReadWiki)>),
     /// The model has not ended.
     Writing,
     Refused {
@@ -143,7 +143,7 @@ fn stage_pages(root: &VaultRoot, wiki: ReadWiki, run: StagedRun) -> Result<Stage
     let refuse = |run: &StagedRun, e| reject(run, e).map(|(status, message)| StagedPages::Refused { status, message });
     if run.meta.is_by_rules() {
         return match stage_by_rules(root, &wiki, &run) {
-            Ok(()) => Ok(StagedPages::Staged(run, wiki)),
+            Ok(()) => Ok(StagedPages::Staged(Box::new((run, wiki)))),
             Err(e) => refuse(&run, e),
         };
     }
@@ -158,10 +158,7 @@ fn stage_pages(root: &VaultRoot, wiki: ReadWiki, run: StagedRun) -> Result<Stage
         .advance()
         .and_then(|step| if matches!(step, SessionStep::Done) { session.stage().map(|()| step) } else { Ok(step) })
     {
-        Ok(SessionStep::Done) => {
-            let (run, wiki) = session.into_run();
-            Ok(StagedPages::Staged(run, wiki))
-        }
+        Ok(SessionStep::Done) => Ok(StagedPages::Staged(Box::new(session.into_run()))),
         Ok(SessionStep::Send { .. } | SessionStep::Failed(_)) => Ok(StagedPages::Writing),
         Err(e) => refuse(session.run(), e),
     }
