@@ -410,9 +410,13 @@ async fn wiki_ingest(world: World, draft: bool) -> (World, String) {
     (world, run.id().to_owned())
 }
 
-/// A model answers 429 once, then writes the summary, and its pages wait for a person.
+/// A model answers 429 once, then writes the summary, checks its claim itself, and its page waits for a person.
 async fn wiki_ingest_by_model(world: World) -> (World, String) {
     let clerk = Clerk::start(|asked| match asked.number {
+        _ if asked.question.get("claims").is_some() => {
+            let claim = json!({"id": asked.question["claims"][0]["id"], "support": "supports", "reason": ""});
+            Says::Calls(vec![("report_claims".to_owned(), json!({"claims": [claim]}))])
+        }
         1 => Says::Status(429, Some("1".to_owned())),
         2 => {
             let content = "It ends.[^1]\n\n[^1]: \"The lease of plot 12 ends in March.\"";
