@@ -269,6 +269,7 @@ fn change(
                 WikiRunOutput::Done { record: Some(record), source: None, notes }
             }
             CommitIngestOutput::Stale => refuse_with(CONFLICT, STALE),
+            CommitIngestOutput::Stopped => refuse_with(CONFLICT, STOPPED),
             CommitIngestOutput::Refused { status, message } => WikiRunOutput::Refused { status, message },
         }),
     }
@@ -352,6 +353,9 @@ fn commit_run(
             Ok(CommitIngestOutput::Committed { record, pages, notes, writer })
         }
         Err(WikiRunError::Stale) => Ok(CommitIngestOutput::Stale),
+        Err(WikiRunError::Apply(ApplyError::Stopped)) if seen.is_none() && !run.meta.is_by_rules() => {
+            Ok(CommitIngestOutput::Stopped)
+        }
         Err(e) => {
             if let WikiRunError::Verdict(verdict) = &e {
                 run.write_verdict(verdict)?;

@@ -15,7 +15,7 @@ use steward_vault::wiki::check::VerifierSession;
 use steward_vault::wiki::ingest::{judge_run, stage_by_rules};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::runs::find_run_records;
-use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRun, StagedRuns};
+use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRun, StagedRunError, StagedRuns};
 use steward_vault::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_wiki};
 use steward_vault::wiki::write::{SessionStep, WriterSession};
 use steward_workflows::{IngestInput, StageIngestOutput};
@@ -28,7 +28,19 @@ pub(super) fn stage_source(
 ) -> Result<StageIngestOutput, WikiRunError> {
     let root = writer.root();
     let folder = find_wiki_folder(root, &input.wiki)?;
+    let runs = StagedRuns::new(root);
+    let at = format_millis(input.at);
+    let name = RunId::derive(input.at, &["ingest", &input.wiki, &input.source.content_hash, &at]);
+    // A run that was begun goes on with the writer that it was begun with.
+    let begun = match runs.open(&name) {
+        Ok(run) => Some(run.meta.clone()),
+        Err(StagedRunError::Unknown(_)) => None,
+        Err(e) => return Err(e.into()),
+    };
     if stop::is_stopped(root) {
+        if begun.is_some_and(|meta| !meta.is_by_rules()) {
+            return Ok(StageIngestOutput::Stopped);
+        }
         return Ok(StageIngestOutput::Refused { status: CONFLICT, message: STOPPED.to_owned() });
     }
     let wiki = read_wiki(root, &input.wiki, &folder)?;
@@ -38,18 +50,17 @@ pub(super) fn stage_source(
         let message = format!("nobody has accepted the wiki `{}`: {fix}", input.wiki);
         return Ok(StageIngestOutput::Refused { status: CONFLICT, message });
     }
-    let at = format_millis(input.at);
+    let writer_name = begun.map(|meta| meta.writer).or_else(|| settings.model.clone());
     let meta = RunMeta {
-        run: RunId::derive(input.at, &["ingest", &input.wiki, &input.source.content_hash, &at]),
+        run: name,
         wiki: input.wiki.clone(),
         folder,
         run_type: WikiRunType::Ingest,
         by: input.by.clone(),
         began: input.at,
         source: Some(input.source.clone()),
-        writer: settings.model.clone().unwrap_or_else(|| RULES_WRITER.to_owned()),
+        writer: writer_name.unwrap_or_else(|| RULES_WRITER.to_owned()),
     };
-    let runs = StagedRuns::new(root);
     if let Err(error) = runs.remove_old(Utc::now()) {
         tracing::warn!(%error, "old staged runs were not removed");
     }
@@ -60,6 +71,10 @@ pub(super) fn stage_source(
         return Ok(StageIngestOutput::Nothing { reason: "it was ingested before".to_owned() });
     }
     let run = runs.begin(&meta)?;
+    if let Some(status) = run.read_status()?.filter(|it| matches!(it.state, RunState::Rejected | RunState::Abandoned)) {
+        let message = format!("the run is {}: {}", status.state, status.reason);
+        return Ok(StageIngestOutput::Refused { status: CONFLICT, message });
+    }
     run.set_status(RunState::Pending, Utc::now(), "it is being written")?;
     let (run, wiki) = match stage_pages(root, wiki, run)? {
         StagedPages::Staged(staged) => *staged,
@@ -73,21 +88,33 @@ pub(super) fn stage_source(
     let is_unverified = !meta.is_by_rules() && !is_verified;
     let waits = input.draft || settings.mode == WikiMode::Pending || is_unverified && !settings.allows_unverified;
     if waits {
-        let verdict = judge_run(root, &wiki, &meta, &read_files(&run)?)?;
-        run.write_verdict(&verdict)?;
-        if verdict.verdict != Verdict::Commit {
-            let refused = reject(&run, WikiRunError::Verdict(Box::new(verdict)));
-            return refused.map(|(status, message)| StageIngestOutput::Refused { status, message });
-        }
         let checked = match (is_unverified, is_verified) {
             (true, _) => "; unverified: no second model checked it",
             (false, true) => ", and a model checked every claim",
             (false, false) => "",
         };
-        let reason = format!("it waits for a person; the rules found no fault{checked}");
-        run.set_status(RunState::Pending, Utc::now(), &reason)?;
+        if let Some((status, message)) = leave_to_person(root, &wiki, &run, checked)? {
+            return Ok(StageIngestOutput::Refused { status, message });
+        }
     }
     Ok(StageIngestOutput::Staged { run: meta.run, waits })
+}
+
+/// Leaves a run to a person, if the rules find no fault. Returns the refusal if they do.
+fn leave_to_person(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    run: &StagedRun,
+    checked: &str,
+) -> Result<Option<(u16, String)>, WikiRunError> {
+    let verdict = judge_run(root, wiki, &run.meta, &read_files(run)?)?;
+    run.write_verdict(&verdict)?;
+    if verdict.verdict != Verdict::Commit {
+        return reject(run, WikiRunError::Verdict(Box::new(verdict))).map(Some);
+    }
+    let reason = format!("it waits for a person; the rules found no fault{checked}");
+    run.set_status(RunState::Pending, Utc::now(), &reason)?;
+    Ok(None)
 }
 
 /// What decides how a source is staged.

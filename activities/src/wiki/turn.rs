@@ -24,6 +24,8 @@ use temporalio_common::ActivityError;
 const WRITING_LIMIT: TimeDelta = TimeDelta::minutes(60);
 /// How many calls in a row may end without an answer.
 const MAX_FAILURES: usize = 3;
+/// The most calls of tools in one answer.
+const MAX_CALLS: usize = 32;
 /// The wait after a call without an answer, and the longest wait for a cap, in seconds.
 const FAILURE_WAIT: u64 = 5;
 const LONGEST_WAIT: u64 = 600;
@@ -52,11 +54,17 @@ impl WikiActivities {
             Err(refusal) => return Ok(wait_for_cap(&refusal, n)),
         };
         crash::die_if_armed("before-turn");
+        if stop::is_stopped(self.vault.writer.root()) {
+            self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
+            return Ok(SendTurnOutput::Stopped);
+        }
         let Some(TurnReply { outcome, clerk }) = self.writer.clerk.send_turn(&reservation, &conversation).await else {
             self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
             let message = "the model of this run is not set any more".to_owned();
             return Ok(SendTurnOutput::Refused { status: CONFLICT, message });
         };
+        let is_paid = matches!(outcome, TurnOutcome::Answered(_));
+        let outcome = refuse_many_calls(outcome);
         let (line, settlement) = match &outcome {
             TurnOutcome::Answered(turn) => {
                 let line = TranscriptLine::Turn { n, turn: turn.clone(), clerk: clerk.clone() };
@@ -64,11 +72,15 @@ impl WikiActivities {
             }
             TurnOutcome::NoTools { .. } => (Some(TranscriptLine::Form), SettlementOutcome::Failed),
             TurnOutcome::Failed { reason } => {
-                (Some(TranscriptLine::Failed { n, reason: reason.clone() }), SettlementOutcome::Failed)
+                let settlement = match is_paid {
+                    true => SettlementOutcome::Answered { usage: clerk.tokens },
+                    false => SettlementOutcome::Failed,
+                };
+                (Some(TranscriptLine::Failed { n, reason: reason.clone() }), settlement)
             }
             TurnOutcome::RateLimited { retry_after_seconds } => {
                 let retry_after_seconds = retry_after_seconds.map(|seconds| seconds as f64);
-                (None, SettlementOutcome::RateLimited { retry_after_seconds })
+                (Some(TranscriptLine::Limited), SettlementOutcome::RateLimited { retry_after_seconds })
             }
             TurnOutcome::NotSent { .. } => (None, SettlementOutcome::NotSent),
         };
@@ -83,6 +95,17 @@ impl WikiActivities {
         self.writer.settle(&reservation, settlement).await;
         crash::die_if_armed("after-turn");
         kept?.map_err(retryable_failure)
+    }
+}
+
+/// An answer with more calls than a person would make is no answer. The calls cost what they cost.
+fn refuse_many_calls(outcome: TurnOutcome) -> TurnOutcome {
+    match &outcome {
+        TurnOutcome::Answered(turn) if turn.calls.len() > MAX_CALLS => {
+            let reason = format!("{} calls in one answer, more than {MAX_CALLS}", turn.calls.len());
+            TurnOutcome::Failed { reason }
+        }
+        _ => outcome,
     }
 }
 
@@ -115,6 +138,11 @@ fn begin_turn(writer: &VaultWriter, input: &SendTurnInput) -> Result<TurnStart, 
         }
     };
     match session.advance() {
+        Ok(SessionStep::Send { n, .. }) if n < input.turn => {
+            // Turns that were paid for are not sent again.
+            let message = "writer_failed: the transcript of this run is gone".to_owned();
+            over(end_run(session.run(), CONFLICT, message)?)
+        }
         Ok(SessionStep::Send { n, .. }) if n > input.turn => over(SendTurnOutput::Continue { turn: n }),
         Ok(SessionStep::Send { n, conversation }) => {
             Ok(TurnStart::Send { session: Box::new(session), n, conversation })

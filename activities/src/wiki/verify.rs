@@ -53,6 +53,10 @@ impl WikiActivities {
             Err(refusal) => return Ok(wait_for_cap(&refusal, turn)),
         };
         crash::die_if_armed("before-verdict");
+        if stop::is_stopped(self.vault.writer.root()) {
+            self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
+            return Ok(SendTurnOutput::Stopped);
+        }
         let Some(TurnReply { outcome, clerk }) = self.writer.verifier.send_turn(&reservation, &conversation).await
         else {
             self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
@@ -60,16 +64,20 @@ impl WikiActivities {
             return Ok(SendTurnOutput::Refused { status: CONFLICT, message });
         };
         let (line, settlement) = describe_outcome(&outcome, &batch, &clerk);
+        let wait = match &outcome {
+            TurnOutcome::RateLimited { retry_after_seconds } => Some(retry_after_seconds.unwrap_or(FAILURE_WAIT)),
+            TurnOutcome::NotSent { .. } => Some(FAILURE_WAIT),
+            _ => None,
+        };
         let kept = run_blocking(move || -> Result<SendTurnOutput, WikiRunError> {
-            let is_kept = line.is_some();
             if let Some(line) = line {
                 session.append(line)?;
             }
             crash::die_if_armed("after-verdict");
             let (turn, failures) = (session.next_number(), session.count_failures());
-            Ok(match is_kept && failures == 0 {
-                true => SendTurnOutput::Continue { turn },
-                false => SendTurnOutput::Wait { seconds: find_wait(failures), turn },
+            Ok(match wait.or_else(|| (failures > 0).then(|| find_wait(failures))) {
+                None => SendTurnOutput::Continue { turn },
+                Some(seconds) => SendTurnOutput::Wait { seconds: seconds.clamp(1, LONGEST_WAIT), turn },
             })
         })
         .await;
@@ -97,7 +105,7 @@ fn describe_outcome(
         TurnOutcome::Failed { reason } => (failed(reason), SettlementOutcome::Failed),
         TurnOutcome::RateLimited { retry_after_seconds } => {
             let retry_after_seconds = retry_after_seconds.map(|seconds| seconds as f64);
-            (None, SettlementOutcome::RateLimited { retry_after_seconds })
+            (Some(VerifierLine::Limited), SettlementOutcome::RateLimited { retry_after_seconds })
         }
         TurnOutcome::NotSent { .. } => (None, SettlementOutcome::NotSent),
     }

@@ -18,6 +18,8 @@ const SEPARATOR: &str = " — ";
 #[derive(Clone, Debug)]
 pub struct QuoteFinder<'t> {
     text: &'t str,
+    /// Where the text begins in its file, in bytes. Places count from the start of the file.
+    base: usize,
     /// The text with one space for each run of blanks.
     collapsed: String,
     /// The runs that are not a single space, in their order.
@@ -60,6 +62,14 @@ impl<'t> QuoteFinder<'t> {
         self.collapsed.contains(collapse_blanks(words).trim())
     }
 
+    /// The words around a slice, and the slice between them.
+    #[must_use]
+    pub fn split_around(&self, slice: SourceSlice) -> Option<(&'t str, &'t str, &'t str)> {
+        let (before, rest) = self.text.split_at_checked(slice.offset.checked_sub(self.base)?)?;
+        let (inner, after) = rest.split_at_checked(slice.length)?;
+        Some((before, inner, after))
+    }
+
     /// The text.
     #[must_use]
     pub fn text(&self) -> &'t str {
@@ -69,7 +79,13 @@ impl<'t> QuoteFinder<'t> {
     /// Reads a text once.
     #[must_use]
     pub fn new(text: &'t str) -> Self {
-        let mut finder = Self { text, collapsed: String::with_capacity(text.len()), runs: Vec::new() };
+        Self::with_base(text, 0)
+    }
+
+    /// Reads a text that begins so many bytes after the start of its file.
+    #[must_use]
+    pub fn with_base(text: &'t str, base: usize) -> Self {
+        let mut finder = Self { text, base, collapsed: String::with_capacity(text.len()), runs: Vec::new() };
         let (mut blank, mut lost) = (None, 0);
         for (at, c) in text.char_indices().chain([(text.len(), '.')]) {
             match (c.is_whitespace(), blank) {
@@ -107,13 +123,14 @@ impl<'t> QuoteFinder<'t> {
         if words.chars().any(is_unseen) {
             return Err(QuoteError::Unseen);
         }
-        Ok(SourceSlice { offset: first, length: last - first })
+        Ok(SourceSlice { offset: self.base + first, length: last - first })
     }
 
     /// The source's own words at a slice.
     #[must_use]
     pub fn read_slice(&self, slice: SourceSlice) -> Option<&'t str> {
-        self.text.get(slice.offset..slice.offset + slice.length)
+        let begin = slice.offset.checked_sub(self.base)?;
+        self.text.get(begin..begin + slice.length)
     }
 
     /// The place in the text for one in the collapsed text.

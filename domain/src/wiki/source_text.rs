@@ -5,6 +5,7 @@
 //! Its first line names the reader, the reader's version and the hash of the source's bytes.
 
 use super::names::name_source;
+use super::quote::QuoteFinder;
 use super::registry::{WikiSource, hash_content};
 use super::standard::Doctype;
 use crate::record::frontmatter;
@@ -82,6 +83,12 @@ impl SourceText {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.file[self.start..]
+    }
+
+    /// Finds quotes in the text. The line that says how it was read is no part of it.
+    #[must_use]
+    pub fn finder(&self) -> QuoteFinder<'_> {
+        QuoteFinder::with_base(self.as_str(), self.start)
     }
 
     /// The whole file in which offsets count.

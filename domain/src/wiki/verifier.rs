@@ -121,6 +121,8 @@ pub enum VerifierLine {
     Failed {
         reason: String,
     },
+    /// The provider refused a call for now.
+    Limited,
 }
 
 /// What a verifier has to do next.
@@ -143,7 +145,7 @@ pub fn find_next_step(checks: &[ClaimCheck], lines: &[VerifierLine], windows: us
         .iter()
         .filter_map(|line| match line {
             VerifierLine::Verdicts { verdicts, .. } => Some(verdicts),
-            VerifierLine::Form | VerifierLine::Failed { .. } => None,
+            _ => None,
         })
         .flatten()
         .map(|verdict| (verdict.check_sha256.as_str(), verdict))
@@ -157,7 +159,7 @@ pub fn find_next_step(checks: &[ClaimCheck], lines: &[VerifierLine], windows: us
         let findings = list_findings(checks, &given);
         return if findings.is_empty() { VerifierStep::Passed } else { VerifierStep::Found(findings) };
     }
-    let calls = lines.iter().filter(|line| !matches!(line, VerifierLine::Form)).count();
+    let calls = lines.iter().filter(|line| !matches!(line, VerifierLine::Form | VerifierLine::Limited)).count();
     if calls >= BASE_CALLS * windows.div_ceil(2).max(1) {
         return VerifierStep::Spent;
     }
@@ -216,8 +218,7 @@ fn find_heading(claims: &PageClaims, line: usize) -> String {
 
 fn find_context(text: &QuoteFinder<'_>, quote: &str) -> Option<String> {
     let slice = text.find_quote(quote).ok()?;
-    let (before, rest) = text.text().split_at_checked(slice.offset)?;
-    let (inner, after) = rest.split_at_checked(slice.length)?;
+    let (before, inner, after) = text.split_around(slice)?;
     let begin: String = before.chars().rev().take(CONTEXT).collect::<Vec<_>>().into_iter().rev().collect();
     let end: String = after.chars().take(CONTEXT).collect();
     Some(to_one_line(&format!("{begin}{inner}{end}")))

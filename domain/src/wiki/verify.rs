@@ -3,6 +3,7 @@
 //! They judge what the run adds or changes. What stood on a page before is the business of the lint. No model can overrule
 //! what is found here.
 
+mod kept;
 mod pages;
 
 use super::claims::PageClaims;
@@ -55,6 +56,8 @@ pub enum RunFault {
     /// A block that stood on the page is gone or changed.
     BlockChanged,
     NoFootnote,
+    /// Signs that hide or divide text.
+    HiddenText,
     /// A verifier found that the quotes do not carry a statement.
     Unsupported,
     /// A command, an address or a version number that does not stand in the source.
@@ -76,7 +79,7 @@ impl RunFault {
                 Verdict::Reject
             }
             Self::CodeNotInSource | Self::Unsupported => Verdict::Revise,
-            Self::BlockChanged => Verdict::Reject,
+            Self::BlockChanged | Self::HiddenText => Verdict::Reject,
             Self::FabricatedQuote | Self::DropsClaims | Self::RawHtml | Self::UnsafeLink => Verdict::Reject,
             Self::DanglingReference | Self::RunIncomplete | Self::OverQuota => Verdict::Reject,
         }
@@ -100,6 +103,7 @@ impl RunFault {
             Self::DropsClaims => "a statement that stood there would be lost",
             Self::BlockChanged => "a paragraph that stood there would be changed or lost",
             Self::NoFootnote => "a page quotes no source",
+            Self::HiddenText => "it holds signs that hide or divide text",
             Self::Unsupported => "a statement says more than its quotes, or something else",
             Self::CodeNotInSource => "code, an address or a version number does not stand in the source",
             Self::RawHtml => "it holds raw HTML",
@@ -198,6 +202,25 @@ fn check_names(judged: &[JudgedPage<'_>], after: &[WikiPage], findings: &mut Vec
         let new = read.references.iter().map(|(_, slug)| slug.as_str()).filter(|slug| !old.contains(slug));
         for slug in new.filter(|slug| !slugs.contains(slug)) {
             report(findings, page.file, RunFault::DanglingReference, format!("there is no page `{slug}`"));
+        }
+        check_see_also(page, read, after, findings);
+    }
+}
+
+/// See-also lines that the run adds show the titles of pages and nothing else.
+fn check_see_also(page: &JudgedPage<'_>, read: &WikiPage, after: &[WikiPage], findings: &mut Vec<RunFinding>) {
+    let before: BTreeSet<&str> = page.before.map_or("", |before| before.document.body()).lines().collect();
+    let is_new = |line: &&str| line.trim_start().starts_with("See also:") && !before.contains(line);
+    let letters =
+        |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    for line in read.document.body().lines().filter(is_new) {
+        for link in line.split("[[").skip(1).filter_map(|rest| rest.split_once("]]")).map(|(link, _)| link) {
+            let Some((slug, shown)) = link.split_once('|') else { continue };
+            let is_title = |known: &WikiPage| known.slug == slug && letters(&known.title) == letters(shown);
+            if !after.iter().any(is_title) {
+                let problem = format!("a see-also link shows a title: {}", shown.chars().take(60).collect::<String>());
+                report(findings, page.file, RunFault::ClaimUnanchored, problem);
+            }
         }
     }
 }

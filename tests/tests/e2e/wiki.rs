@@ -105,7 +105,7 @@ async fn a_new_wiki_is_valid_and_shows_its_state() {
     let shown = json!([status[0]["wiki"], status[0]["lifecycle"], status[0]["sources"], status[0]["ingested_sources"]]);
     assert_eq!(shown, json!(["allotment", "empty", 1, 0]));
     let unknown = steward.run(&["wiki", "lint", "allotmnt"]).await.expect(1);
-    assert!(unknown.err.contains("there are allotment"), "{unknown}");
+    assert!(unknown.err.contains("the vault has allotment"), "{unknown}");
 }
 
 #[tokio::test]

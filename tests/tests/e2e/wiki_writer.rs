@@ -134,7 +134,6 @@ async fn whatever_a_model_says_only_quoted_pages_of_the_wiki_change() {
                 json!({"slug": "summary-2026-11-20-lease", "old": "The lease ends in 2027.", "new": ""}),
             ),
         ],
-        (0..10_000).map(|n| call("read_page", json!({"slug": format!("page-{n}")}))).collect(),
     ];
     let clerk = Clerk::start(move |asked| answer(&calls, asked)).await;
     let desk = desk("openai", &clerk).await;
@@ -151,6 +150,15 @@ async fn whatever_a_model_says_only_quoted_pages_of_the_wiki_change() {
         assert!(replies.contains(part), "{part}: {replies}");
     }
     desk.is_sound().await;
+    // One that floods its answer is ended, and changes nothing.
+    let flood: Calls = (0..10_000).map(|n| call("read_page", json!({"slug": format!("page-{n}")}))).collect();
+    let clerk = Clerk::start(move |_| Says::Calls(flood.clone())).await;
+    let flooded = self::desk("openai", &clerk).await;
+    let _worker = flooded.world.worker().await;
+    let done = ingest(&flooded).await;
+    let message = done["message"].as_str().unwrap();
+    assert!(message.starts_with("writer_failed: 10000 calls in one answer"), "{done:#}");
+    assert_eq!(clerk.asked().len(), 3);
     // One that says nothing else is ended, and changes nothing.
     let clerk = Clerk::start(move |asked| {
         let mut call = invented.clone();

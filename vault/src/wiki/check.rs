@@ -10,7 +10,6 @@ use crate::wiki::state::ReadWiki;
 use std::collections::BTreeMap;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::plan::RunFile;
-use steward_domain::wiki::quote::QuoteFinder;
 use steward_domain::wiki::verifier::{ClaimCheck, VerifierLine, VerifierStep, find_next_step, list_checks};
 use steward_domain::wiki::writer::windows::cut_windows;
 
@@ -84,7 +83,7 @@ pub(crate) fn find_verifier(
     let lines = run.read_verifier()?;
     let clerk = lines.iter().rev().find_map(|line| match line {
         VerifierLine::Verdicts { clerk, .. } => Some(format!("{}/{}", clerk.provider, clerk.model)),
-        VerifierLine::Form | VerifierLine::Failed { .. } => None,
+        _ => None,
     });
     let Some(clerk) = clerk else { return Ok(None) };
     let (checks, windows) = read_checks(root, wiki, run, &wiki.state.pages, files)?;
@@ -101,7 +100,7 @@ fn read_checks(
 ) -> Result<(Vec<ClaimCheck>, usize), WikiRunError> {
     let source = run.meta.source.as_ref().ok_or_else(|| WikiRunError::refuse("the run names no source"))?;
     let text = read_source(root, wiki, source)?;
-    let texts = BTreeMap::from([(source.id.clone(), QuoteFinder::new(text.file_text()))]);
+    let texts = BTreeMap::from([(source.id.clone(), text.finder())]);
     let windows = cut_windows(text.as_str(), text.is_markdown).len();
     Ok((list_checks(pages, files, &texts), windows))
 }

@@ -114,7 +114,7 @@ pub fn judge_run(
         texts.insert(source.id.clone(), read_source(root, wiki, source)?);
     }
     let finders: BTreeMap<String, QuoteFinder<'_>> =
-        texts.iter().map(|(id, text)| (id.clone(), QuoteFinder::new(text.file_text()))).collect();
+        texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
     Ok(verify_run(&VerifyInput {
         manifest: &wiki.state.manifest,
         pages: &wiki.state.pages,

@@ -54,10 +54,7 @@ impl SourceTexts {
 
     #[must_use]
     pub fn index(&self) -> QuoteChecker<'_> {
-        let finders = self
-            .texts
-            .iter()
-            .map(|(id, text)| (id.as_str(), text.as_ref().map(|text| QuoteFinder::new(text.file_text()))));
+        let finders = self.texts.iter().map(|(id, text)| (id.as_str(), text.as_ref().map(SourceText::finder)));
         QuoteChecker { finders: finders.collect() }
     }
 }

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use steward_domain::steward::conversation::{Conversation, ToolReply};
 use steward_domain::wiki::GUIDE_FILE;
 use steward_domain::wiki::assemble::render_idea;
-use steward_domain::wiki::quote::QuoteFinder;
 use steward_domain::wiki::run::RunSource;
 use steward_domain::wiki::source_text::SourceText;
 use steward_domain::wiki::verify::RunFinding;
@@ -187,7 +186,7 @@ impl WriterSession {
 
     /// Carries out the accepted calls on the wiki as it is, and then something with the draft.
     fn replay<T>(&self, judge: bool, work: impl FnOnce(&mut RunDraft<'_>) -> T) -> Result<T, WikiRunError> {
-        let texts = BTreeMap::from([(self.source.id.clone(), QuoteFinder::new(self.text.file_text()))]);
+        let texts = BTreeMap::from([(self.source.id.clone(), self.text.finder())]);
         let input = DraftInput {
             folder: &self.run.meta.folder,
             manifest: &self.wiki.state.manifest,
@@ -195,6 +194,7 @@ impl WriterSession {
             source_id: &self.source.id,
             source_title: self.source_title(),
             texts: &texts,
+            files: &self.wiki.contents.files,
             began: self.run.meta.began,
         };
         let mut draft = RunDraft::new(&input);

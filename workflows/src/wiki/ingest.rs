@@ -57,6 +57,8 @@ pub enum StageIngestOutput {
     },
     /// There is nothing to do, and why.
     Nothing { reason: String },
+    /// A stop is in force, and what a model wrote so far is kept.
+    Stopped,
     /// `status` is the HTTP status of the refusal.
     Refused { status: u16, message: String },
 }
@@ -100,6 +102,8 @@ pub enum CommitIngestOutput {
     },
     /// A page is not as it was staged. Nothing was done.
     Stale,
+    /// A stop is in force, and what a model wrote is kept.
+    Stopped,
     /// `status` is the HTTP status of the refusal.
     Refused { status: u16, message: String },
 }
@@ -180,19 +184,19 @@ async fn ingest(ctx: &WorkflowContext<IngestWorkflow>, input: IngestInput) -> Wo
             StageIngestOutput::Staged { run, waits: false } => run,
             StageIngestOutput::Staged { run, waits: true } => return Ok(IngestOutput::Pending { run }),
             StageIngestOutput::Nothing { reason } => return Ok(IngestOutput::Nothing { reason }),
+            StageIngestOutput::Stopped => continue,
             StageIngestOutput::Refused { status, message } => {
                 return Ok(IngestOutput::Refused { run: None, status, message });
             }
         };
-        let options = wiki_activity_options("commit");
-        match ctx.execute_activity(VaultActivities::commit_ingest, run.clone(), options).await? {
+        match commit(ctx, &run).await? {
             CommitIngestOutput::Committed { record, pages, notes, writer } => {
                 return Ok(IngestOutput::Committed { run, record, pages, notes, writer });
             }
             CommitIngestOutput::Refused { status, message } => {
                 return Ok(IngestOutput::Refused { run: Some(run), status, message });
             }
-            CommitIngestOutput::Stale => last = Some(run),
+            CommitIngestOutput::Stale | CommitIngestOutput::Stopped => last = Some(run),
         }
     }
     let message = format!("stale_plan: its pages changed {ROUNDS} times while they were staged: try again");
@@ -200,8 +204,43 @@ async fn ingest(ctx: &WorkflowContext<IngestWorkflow>, input: IngestInput) -> Wo
 }
 
 async fn stage(ctx: &WorkflowContext<IngestWorkflow>, input: &IngestInput) -> WorkflowResult<StageIngestOutput> {
-    let options = wiki_activity_options("stage");
-    Ok(ctx.execute_activity(VaultActivities::stage_ingest, input.clone(), options).await?)
+    let mut stop = StopWait::default();
+    loop {
+        let options = wiki_activity_options("stage");
+        match ctx.execute_activity(VaultActivities::stage_ingest, input.clone(), options).await? {
+            StageIngestOutput::Stopped => stop.wait(ctx).await,
+            staged => return Ok(staged),
+        }
+    }
+}
+
+async fn commit(ctx: &WorkflowContext<IngestWorkflow>, run: &RunId) -> WorkflowResult<CommitIngestOutput> {
+    let mut stop = StopWait::default();
+    loop {
+        let options = wiki_activity_options("commit");
+        match ctx.execute_activity(VaultActivities::commit_ingest, run.clone(), options).await? {
+            CommitIngestOutput::Stopped => stop.wait(ctx).await,
+            committed => return Ok(committed),
+        }
+    }
+}
+
+/// Waits while a stop is in force, longer each time.
+#[derive(Default)]
+struct StopWait {
+    /// How often it waited in a row.
+    count: u32,
+    /// How long it waited in all.
+    seconds: u64,
+}
+
+impl StopWait {
+    async fn wait(&mut self, ctx: &WorkflowContext<IngestWorkflow>) {
+        let seconds = STOP_WAIT_SECONDS.saturating_mul(2_u64.saturating_pow(self.count)).min(LONGEST_STOP_WAIT_SECONDS);
+        ctx.timer(Duration::from_secs(seconds)).await;
+        self.count = self.count.saturating_add(1);
+        self.seconds = self.seconds.saturating_add(seconds);
+    }
 }
 
 /// Who is sent turns.
@@ -217,25 +256,21 @@ async fn send_turns(
     run: &RunId,
     phase: Phase,
 ) -> WorkflowResult<SendTurnOutput> {
-    let (mut turn, mut stopped_seconds, mut stop_wait) = (1, 0, STOP_WAIT_SECONDS);
+    let (mut turn, mut stop) = (1, StopWait::default());
     loop {
-        let input = SendTurnInput { run: run.clone(), turn, stopped_seconds };
+        let input = SendTurnInput { run: run.clone(), turn, stopped_seconds: stop.seconds };
         let options = wiki_turn_options(turn, TURN_TIMEOUT);
         let sent = match phase {
             Phase::Write => ctx.execute_activity(VaultActivities::send_turn, input, options).await?,
             Phase::Verify => ctx.execute_activity(VaultActivities::verify_turn, input, options).await?,
         };
         match sent {
-            SendTurnOutput::Continue { turn: next } => (turn, stop_wait) = (next, STOP_WAIT_SECONDS),
+            SendTurnOutput::Continue { turn: next } => (turn, stop.count) = (next, 0),
             SendTurnOutput::Wait { seconds, turn: next } => {
                 turn = next;
                 ctx.timer(Duration::from_secs(seconds.max(1))).await;
             }
-            SendTurnOutput::Stopped => {
-                ctx.timer(Duration::from_secs(stop_wait)).await;
-                stopped_seconds += stop_wait;
-                stop_wait = (stop_wait * 2).min(LONGEST_STOP_WAIT_SECONDS);
-            }
+            SendTurnOutput::Stopped => stop.wait(ctx).await,
             ended @ (SendTurnOutput::Written | SendTurnOutput::Refused { .. }) => return Ok(ended),
         }
     }

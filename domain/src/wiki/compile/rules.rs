@@ -328,12 +328,8 @@ mod tests {
         assert_eq!((made.ideas, made.notes), (vec!["Who pays for Plot 12?".to_owned()], Vec::<String>::new()));
         let summary = &made.pages[0].text;
         let body = summary.split_once("---\nAn extract").unwrap().1;
-        assert!(
-            body.starts_with(
-                " by fixed rules; nothing here was understood.\n\n# Letter of the council\n\nThe council extends"
-            ),
-            "{summary}"
-        );
+        let begin = " by fixed rules; nothing here was understood.\n\n# Letter of the council\n\nThe council extends";
+        assert!(body.starts_with(begin), "{summary}");
         assert!(
             summary.contains("\nSee also: [[plot-12|Plot 12]], [[water|Water]], [[stopcock|Stopcock]]\n"),
             "{summary}"

@@ -3,6 +3,7 @@
 //! What the page holds is compared with what it held before, so only what the run adds or changes is judged. It must not open
 //! a file: the texts of sources are given.
 
+use super::kept;
 use super::{JudgedPage, MAX_ADDED_BYTES, RunFault, RunFinding, VerifyInput, report};
 use crate::action::plan::ContentHash;
 use crate::wiki::body::PAGE_MARKDOWN;
@@ -15,11 +16,10 @@ use crate::wiki::overview::OVERVIEW;
 use crate::wiki::page::{WikiPage, read_page};
 use crate::wiki::plan::RunFile;
 use crate::wiki::quote::{Anchor, QuoteError};
-use pulldown_cmark::{Event, LinkType, Parser, Tag, TagEnd};
+use crate::wiki::run::WikiRunType;
+use pulldown_cmark::{Event, LinkType, Parser, Tag, TagEnd, TextMergeStream};
 use std::collections::BTreeMap;
 
-/// Pages that report on others need no footnote.
-const EXEMPT_KINDS: [&str; 3] = [OVERVIEW, "lint", "archive"];
 /// What a link may begin with, if it leads out of the wiki.
 const SAFE_SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 
@@ -104,7 +104,13 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
             refuse(RunFault::StatementTooLong, format!("{}: {length} characters, more than {MAX_STATEMENT}", claim.id));
         }
     }
-    let is_exempt = EXEMPT_KINDS.contains(&after.kind.as_str());
+    // Pages that report on others need no footnote.
+    let is_exempt = match after.kind.as_str() {
+        OVERVIEW => true,
+        "lint" => input.run_type == WikiRunType::Lint,
+        "archive" => input.run_type == WikiRunType::Archive,
+        _ => false,
+    };
     if !is_exempt {
         for text in list_new_unanchored(page) {
             let shown: String = text.chars().take(80).collect();
@@ -115,6 +121,9 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
         }
     }
     check_markup(page, after, findings);
+    if after.kind != OVERVIEW {
+        kept::check_kept(page, after, findings);
+    }
     check_code(page, after, input, findings);
 }
 
@@ -210,7 +219,7 @@ fn check_code(page: &JudgedPage<'_>, after: &WikiPage, input: &VerifyInput<'_>, 
 fn list_code(body: &str) -> Vec<String> {
     let mut found = Vec::new();
     let (mut is_note, mut is_block) = (false, false);
-    for event in Parser::new_ext(body, PAGE_MARKDOWN) {
+    for event in TextMergeStream::new(Parser::new_ext(body, PAGE_MARKDOWN)) {
         match event {
             Event::Start(Tag::FootnoteDefinition(_)) => is_note = true,
             Event::End(TagEnd::FootnoteDefinition) => is_note = false,
@@ -223,9 +232,11 @@ fn list_code(body: &str) -> Vec<String> {
                 found.push(dest_url.into_string());
             }
             Event::Text(text) => {
-                let is_part = |c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | ',' | ';');
-                let words = text.split(is_part).map(|word| word.trim_end_matches(['.', ':', '!', '?']));
-                found.extend(words.filter(|word| is_address(word) || is_version(word)).map(str::to_owned));
+                let is_end = |c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | '<' | '>' | '“' | '”');
+                let is_part = |c: char| is_end(c) || matches!(c, ',' | ';' | ':' | '=' | '/' | '\'' | '[' | ']');
+                let trim = |word: &str| word.trim_matches(['.', ',', ';', ':', '!', '?', '\'']).to_owned();
+                found.extend(text.split(is_end).filter(|word| is_address(word)).map(trim));
+                found.extend(text.split(is_part).map(trim).filter(|word| is_version(word)));
             }
             _ => {}
         }
@@ -235,7 +246,8 @@ fn list_code(body: &str) -> Vec<String> {
 }
 
 fn is_address(word: &str) -> bool {
-    word.starts_with("http://") || word.starts_with("https://")
+    let lower = word.to_lowercase();
+    lower.contains("://") || lower.contains("www.")
 }
 
 /// Whether a word is a version number, such as `v1.2` or `1.2.3`. A date such as `31.03.2027` is none.
@@ -264,7 +276,9 @@ fn check_markup(page: &JudgedPage<'_>, after: &WikiPage, findings: &mut Vec<RunF
 fn list_markup(body: &str) -> Vec<(RunFault, String)> {
     let found = Parser::new_ext(body, PAGE_MARKDOWN).filter_map(|event| match event {
         Event::Html(text) | Event::InlineHtml(text) => Some((RunFault::RawHtml, text.into_string())),
-        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) if !is_safe_link(&dest_url) => {
+        // A picture calls its server when the page is opened.
+        Event::Start(Tag::Image { dest_url, .. }) => Some((RunFault::UnsafeLink, format!("a picture: {dest_url}"))),
+        Event::Start(Tag::Link { dest_url, .. }) if !is_safe_link(&dest_url) => {
             Some((RunFault::UnsafeLink, dest_url.into_string()))
         }
         _ => None,

@@ -107,6 +107,53 @@ fn what_stood_before_is_no_fault_and_must_not_go() {
     assert_eq!(faults(&verify(Some(&numbered), Some(&more))), [RunFault::FootnoteForm]);
 }
 
+/// What a run may do to a page only if every line stays and nothing new changes how it reads.
+#[test]
+fn every_line_stays_and_nothing_new_hides_or_shadows_it() {
+    let good = said("It ends in March.", "ends on 31 March 2027");
+    let anchor = Anchor::new("lease", "ends on 31 March 2027");
+    let more = Anchor::new("lease", "Water is shut off in winter.");
+    let old = page(
+        "plot",
+        &format!(
+            "## Mine\n\n- one\n- two\n\n```\nlet a;\n```\n\n[home]: https://one.example\n\n%% seen %%\n\n<!-- note -->\n\n{good}"
+        ),
+    );
+    assert_eq!(verify(Some(&old), Some(&old)).findings, []);
+    for (from, to) in [
+        ("let a;", "let b;"),
+        ("<!-- note -->", "<!-- gone -->"),
+        ("one.example", "two.example"),
+        ("- one", "* one"),
+        ("## Mine", "### Mine"),
+        ("%% seen %%\n\n", ""),
+        (anchor.render().as_str(), more.render().as_str()),
+    ] {
+        let found = faults(&verify(Some(&old), Some(&old.replace(from, to))));
+        assert!(found.contains(&RunFault::BlockChanged), "{from}: {found:?}");
+    }
+    let added = |text: &str| old.replace("## Mine\n\n", &format!("## Mine\n\n{text}\n\n"));
+    let new = format!("New.[^{}]", more.label);
+    let with_note = |text: &str| format!("{}{}\n", added(text), more.render());
+    assert_eq!(verify(Some(&old), Some(&with_note(&new))).findings, []);
+    for (text, fault) in [
+        (with_note(&format!("%%\n\n{new}")), RunFault::HiddenText),
+        (with_note(&format!("$${new}$$")), RunFault::HiddenText),
+        (with_note(&format!("::: warning\n{new}\n:::")), RunFault::HiddenText),
+        (with_note(&format!("> ⚠️ Contradiction: {new}")), RunFault::ClaimUnanchored),
+        (with_note(&format!("![x](https://evil.example/p.png) {new}")), RunFault::UnsafeLink),
+        (with_note(&format!("# {}\n\n{new}", "word ".repeat(60))), RunFault::StatementTooLong),
+        (format!("{}    It never ends.\n", with_note(&new)), RunFault::FootnoteForm),
+        (format!("{}{}\n", with_note(&new), more.render()), RunFault::FootnoteForm),
+        (with_note(&format!("{new}\n\n[^{}]: \"It never ends.\"", anchor.label)), RunFault::FootnoteForm),
+        (with_note(&format!("See HTTPS://EVIL.example/x. {new}")), RunFault::CodeNotInSource),
+        (with_note(&format!("It needs v9\\.9\\.9. {new}")), RunFault::CodeNotInSource),
+    ] {
+        let found = faults(&verify(Some(&old), Some(&text)));
+        assert!(found.contains(&fault), "{fault}: {found:?} of {text}");
+    }
+}
+
 #[test]
 fn an_ingest_makes_a_summary() {
     let manifest = EffectiveManifest::default();

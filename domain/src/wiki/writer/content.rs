@@ -38,7 +38,15 @@ pub(super) struct WrittenText {
 pub(super) fn read_content(content: &str, source: QuotedSource<'_>) -> Result<WrittenText, String> {
     let content = strip_fence(content.trim());
     let note = frontmatter::read_note(content.as_bytes()).map_err(|e| format!("error: the frontmatter: {e}"))?;
-    let (text, definitions) = split_footnotes(note.body());
+    Ok(WrittenText { fields: note.fields().clone(), ..read_text(note.body(), source)? })
+}
+
+/// Reads a text without a frontmatter, such as that of an edit.
+///
+/// # Errors
+/// The reply to the model.
+pub(super) fn read_text(text: &str, source: QuotedSource<'_>) -> Result<WrittenText, String> {
+    let (text, definitions) = split_footnotes(text);
     let (mut anchors, mut labels) = (BTreeMap::new(), BTreeMap::new());
     for (mark, definition) in definitions {
         // What stands on the page keeps its footnote.
@@ -50,7 +58,7 @@ pub(super) fn read_content(content: &str, source: QuotedSource<'_>) -> Result<Wr
         anchors.insert(anchor.label.clone(), anchor);
     }
     let text = replace_marks(&text, &labels)?;
-    Ok(WrittenText { fields: note.fields().clone(), text, anchors })
+    Ok(WrittenText { fields: RecordFields::new(), text, anchors })
 }
 
 /// The anchor of a quote.
@@ -88,7 +96,7 @@ fn split_footnotes(body: &str) -> (String, Vec<(String, String)>) {
     let mut is_in_note = false;
     for line in body.split_inclusive('\n') {
         is_code ^= line.trim_start().starts_with("```");
-        let definition = line.strip_prefix("[^").and_then(|rest| rest.split_once("]:"));
+        let definition = line.trim_start().strip_prefix("[^").and_then(|rest| rest.split_once("]:"));
         match definition.filter(|_| !is_code) {
             Some((mark, rest)) => {
                 notes.push((mark.trim().to_owned(), rest.trim().to_owned()));

@@ -47,11 +47,8 @@ pub(super) fn add_side(page: &WikiPage, text: &str, claim: &str, new: &NewSide<'
         return Err(format!("error: no claim of this name on the page; there are {}", labels.join(", ")));
     };
     if let Some(block) = page.body.disputed.iter().find(|block| (block.first..=block.last).contains(&old.line)) {
-        let mut lines: Vec<&str> = text.lines().collect();
-        let side = new.render();
-        let end = (block.last - 1).min(lines.len());
-        lines.splice(end..end, ["", side.as_str()]);
-        return Ok(lines.join("\n") + "\n");
+        let end: usize = text.split_inclusive('\n').take(block.last - 1).map(str::len).sum();
+        return Ok(format!("{}\n{}\n{}", &text[..end], new.render(), &text[end..]));
     }
     let starts = LineStarts::new(text);
     let line_of = |at: usize| starts.find_line(at);

@@ -5,7 +5,7 @@
 
 mod pages;
 
-use super::content::{QuotedSource, anchor_quote, read_content};
+use super::content::{QuotedSource, anchor_quote, read_content, read_text};
 use super::dispute::{NewSide, add_side};
 use super::tools::{Dispute, PageContent, WriterCall, read_call};
 use crate::record::plain_text::to_one_line;
@@ -14,7 +14,7 @@ use crate::wiki::manifest::EffectiveManifest;
 use crate::wiki::merge::SplitBody;
 use crate::wiki::names::{name_folder, name_kind, name_summary};
 use crate::wiki::page::{WikiPage, read_page};
-use crate::wiki::path::PagePath;
+use crate::wiki::path::{PagePath, WikiFileKind};
 use crate::wiki::plan::RunFile;
 use crate::wiki::quote::QuoteFinder;
 use crate::wiki::run::WikiRunType;
@@ -44,6 +44,8 @@ pub struct DraftInput<'a> {
     pub source_title: &'a str,
     /// The texts of the sources that the run may quote: its own one.
     pub texts: &'a BTreeMap<String, QuoteFinder<'a>>,
+    /// All files of the wiki. A file of a person is no page that may be made.
+    pub files: &'a BTreeSet<String>,
     pub began: DateTime<Utc>,
 }
 
@@ -184,13 +186,20 @@ impl<'a> RunDraft<'a> {
         found.ok_or_else(|| "error: there is no page of this name: search for it, or write it".to_owned())
     }
 
-    /// The page that is called like this, by its title or an alias.
+    /// A page that a writer may change.
+    fn find_writable(&self, slug: &str) -> Result<WikiPage, String> {
+        let page = self.find_slug(slug)?;
+        match self.input.manifest.list_writable_kinds().contains(&page.kind) {
+            true => Ok(page.clone()),
+            false => Err(format!("error: nobody but code and people writes a page of the kind {}", page.kind)),
+        }
+    }
+
+    /// The page that is called like this, by its title or else by an alias.
     fn find_called(&self, title: &str) -> Option<&WikiPage> {
         let title = title.to_lowercase();
-        let is_called = |page: &&WikiPage| {
-            std::iter::once(&page.title).chain(&page.aliases).any(|name| name.to_lowercase() == title)
-        };
-        self.pages.iter().find(is_called)
+        let by_title = self.pages.iter().find(|page| page.title.to_lowercase() == title);
+        by_title.or_else(|| self.pages.iter().find(|page| page.aliases.iter().any(|name| name.to_lowercase() == title)))
     }
 
     fn write_page(&mut self, content: &PageContent) -> Result<String, String> {
@@ -203,8 +212,10 @@ impl<'a> RunDraft<'a> {
         let stated = written.fields.get("title").and_then(Value::as_str);
         let title =
             to_one_line(Some(content.title.trim()).filter(|title| !title.is_empty()).or(stated).unwrap_or_default());
-        if title.is_empty() || title.chars().count() > MAX_TITLE {
-            return Err(format!("error: a title has 1 to {MAX_TITLE} characters"));
+        if title.is_empty() || title.chars().count() > MAX_TITLE || title.contains(['<', '>', '`', '[', ']', '|']) {
+            return Err(format!(
+                "error: a title has 1 to {MAX_TITLE} characters and no `<`, `>`, `[`, `]`, `|` or backtick"
+            ));
         }
         let summary_slug = name_summary(self.input.source_id);
         let existing = match kind.as_str() {
@@ -215,34 +226,37 @@ impl<'a> RunDraft<'a> {
             if !kinds.contains(&page.kind) {
                 return Err(format!("error: a page of the kind {} has this title: choose another one", page.kind));
             }
+            refuse_signs(page.document.body(), &written.text)?;
             let text = self.extend_page(&page, &written)?;
             return self.set_page(&page.file, text);
         }
-        let slug = if kind == "summary" { summary_slug } else { self.choose_slug(&title) };
+        refuse_signs("", &written.text)?;
+        let slug = if kind == "summary" { summary_slug } else { self.choose_slug(&title, &kind) };
         let file = format!("{}/{slug}.md", name_folder(&kind));
         let page = self.build_page(&slug, &kind, &title, &content.summary, written);
         self.set_page(&file, page)
     }
 
     fn edit_page(&mut self, slug: &str, old: &str, new: &str) -> Result<String, String> {
-        let page = self.find_slug(slug)?.clone();
+        let page = self.find_writable(slug)?;
         let body = SplitBody::new(page.document.body());
+        let old = old.trim_matches('\n');
         match body.text.matches(old).count() {
             _ if old.trim().is_empty() => return Err("error: `old` is empty".to_owned()),
             0 => return Err("error: no match".to_owned()),
             1 => {}
             count => return Err(format!("error: {count} matches")),
         }
-        let written = read_content(new, self.source()?)?;
+        let written = read_text(new, self.source()?)?;
         // Blanks around an edit are those of the text around it.
-        let inner = written.text.trim_end_matches('\n');
-        let text = body.text.replacen(old.trim_end_matches('\n'), inner, 1);
+        let text = body.text.replacen(old, written.text.trim_matches('\n'), 1);
+        refuse_signs(body.text, &text)?;
         let text = self.render_changed(&page, &text, written.anchors.values())?;
         self.set_page(&page.file, text)
     }
 
     fn mark_disputed(&mut self, dispute: &Dispute) -> Result<String, String> {
-        let page = self.find_slug(&dispute.slug)?.clone();
+        let page = self.find_writable(&dispute.slug)?;
         let anchor = anchor_quote(&dispute.quote, self.source()?)?;
         let side = NewSide {
             source: self.input.source_id,
@@ -260,6 +274,9 @@ impl<'a> RunDraft<'a> {
 
     /// Stages a page, if the rules find no fault.
     fn set_page(&mut self, file: &str, text: String) -> Result<String, String> {
+        if PagePath::new(self.input.folder, file).map(|path| path.kind()) != Ok(WikiFileKind::Page) {
+            return Err("error: no run writes this page".to_owned());
+        }
         let reading = read_page(file, text.as_bytes());
         let Some(page) = reading.page else {
             let problem = reading.findings.first().map(|finding| finding.problem.clone()).unwrap_or_default();
@@ -297,6 +314,22 @@ impl<'a> RunDraft<'a> {
         };
         let is_ours = |finding: &RunFinding| finding.file == file || finding.file.is_empty();
         verify_run(&input).findings.into_iter().find(is_ours)
+    }
+}
+
+/// Lines that only code writes: callouts, containers and links at the end. Those that stand on the page may be repeated.
+fn refuse_signs(old: &str, new: &str) -> Result<(), String> {
+    let known: BTreeSet<&str> = old.lines().map(str::trim).collect();
+    let is_signed = |line: &&str| {
+        let line = line.trim_start();
+        line.starts_with(":::") || line.starts_with("See also:") || line.starts_with('>') && line.contains('⚠')
+    };
+    match new.lines().filter(is_signed).find(|line| !known.contains(line.trim())) {
+        Some(line) => Err(format!(
+            "error: leave this out, code writes such lines: {}",
+            line.trim().chars().take(60).collect::<String>()
+        )),
+        None => Ok(()),
     }
 }
 

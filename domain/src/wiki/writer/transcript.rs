@@ -6,7 +6,8 @@ use super::prompt::{FINDINGS, SUMMARY_REMINDER, begin_conversation};
 use crate::steward::clerk::{ClerkMark, TokenUsage};
 use crate::steward::conversation::{AnsweredTurn, Conversation, ModelTurn, ToolCall, ToolForm, ToolReply};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// The most turns in one window.
 const MAX_TURNS: usize = 24;
@@ -45,6 +46,8 @@ pub enum TranscriptLine {
         n: u32,
         reason: String,
     },
+    /// The provider refused a call for now. The next one is a call of its own, so that the wait holds.
+    Limited,
 }
 
 /// The lines of a run.
@@ -237,16 +240,16 @@ fn list_turns(lines: &[TranscriptLine]) -> Vec<AnsweredTurn> {
 fn is_stuck(past: &[AnsweredTurn]) -> bool {
     let failed = |turn: &&AnsweredTurn| !turn.replies.is_empty() && turn.replies.iter().all(|reply| reply.is_error);
     let errors = past.iter().rev().take_while(failed).count();
-    let calls: Vec<&ToolCall> = past.iter().flat_map(|turn| &turn.turn.calls).collect();
-    let is_same = |one: &ToolCall, other: &ToolCall| (&one.name, &one.arguments) == (&other.name, &other.arguments);
-    let repeats = |call: &&ToolCall| calls.iter().filter(|other| is_same(call, other)).count() >= MAX_REPEATS;
-    past.len() >= MAX_TURNS || errors >= MAX_ERROR_TURNS || calls.iter().any(repeats)
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for call in past.iter().flat_map(|turn| &turn.turn.calls) {
+        *counts.entry(json!([call.name, call.arguments]).to_string()).or_default() += 1;
+    }
+    past.len() >= MAX_TURNS || errors >= MAX_ERROR_TURNS || counts.values().any(|count| *count >= MAX_REPEATS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn turn(n: u32, calls: &[&str]) -> TranscriptLine {
         let call = |slug: &&str| ToolCall {

@@ -7,7 +7,7 @@ use steward_domain::action::moves::plan_moves;
 use steward_domain::record::moves::NoteMove;
 
 /// Columns whose value is a path, but not that of a note, or that a scan writes anew from the notes themselves.
-const NO_PATHS_OF_NOTES: [(&str, &str); 39] = [
+const NO_PATHS_OF_NOTES: [(&str, &str); 47] = [
     ("action_evidence", "action"),
     ("action_evidence", "ref"),
     ("action_sources", "action"),
@@ -50,6 +50,15 @@ const NO_PATHS_OF_NOTES: [(&str, &str); 39] = [
     ("signals", "changes"),
     ("matters", "policy"),
     ("matters", "policy_faults"),
+    // A page of a wiki is no note, and its rows follow its file.
+    ("wiki_claim_provenance", "claim"),
+    ("wiki_claim_provenance", "label"),
+    ("wiki_pages", "file"),
+    ("wiki_pages", "names"),
+    ("wiki_pages", "slug"),
+    ("wiki_pages", "summary"),
+    ("wiki_pages", "tags"),
+    ("wiki_pages", "title"),
 ];
 /// Columns of rows that are read again from their files when a note has moved.
 const READ_AGAIN: [(&str, &str); 4] =

@@ -137,6 +137,11 @@ pub(super) fn render_data(data: &impl Serialize) -> String {
     data.serialize(&mut serializer).map_or_else(|_| String::new(), |()| String::from_utf8(bytes).unwrap_or_default())
 }
 
+/// A text in which nothing can be a marker of a chat template: a blank divides them.
+pub(super) fn break_markers(text: &str) -> String {
+    text.replace("<|", "< |").replace("|>", "| >").replace("[INST]", "[ INST]").replace("[/INST]", "[ /INST]")
+}
+
 /// Writes JSON without characters in strings that could be part of a chat template's marker.
 struct MarkerEscaper;
 

@@ -53,7 +53,9 @@ pub(super) fn explain_status(status: StatusCode, body: &[u8], config: &RemoteCle
 /// Whether a server refused a request because of its tools.
 pub(super) fn names_tools(status: StatusCode, body: &[u8]) -> bool {
     let is_refusal = matches!(status.as_u16(), 400 | 404 | 405 | 422 | 500 | 501);
-    is_refusal && String::from_utf8_lossy(body).to_lowercase().contains("tool")
+    let text = String::from_utf8_lossy(body).to_lowercase();
+    let says_why = ["support", "jinja", "unknown", "unrecognized", "not permitted", "extra"];
+    is_refusal && text.contains("tool") && says_why.iter().any(|word| text.contains(word))
 }
 
 /// Explains a response with status 200 that does not have the wire's form.

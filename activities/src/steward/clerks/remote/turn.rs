@@ -44,7 +44,11 @@ impl RemoteClerk {
             max_tokens: conversation.max_tokens.min(self.config.max_tokens),
         };
         let data = prompt::render_data(&conversation.data);
-        (self.config.wire.turn_body)(conversation, &data, &target).to_string().into_bytes()
+        let mut conversation = conversation.clone();
+        for reply in conversation.past.iter_mut().flat_map(|past| &mut past.replies) {
+            reply.text = prompt::break_markers(&reply.text);
+        }
+        (self.config.wire.turn_body)(&conversation, &data, &target).to_string().into_bytes()
     }
 
     /// The most tokens that a turn may use.

@@ -10,7 +10,7 @@ use crate::record::plain_text::{escape_one_line, to_one_line};
 use crate::time::format_seconds;
 use crate::wiki::ACCEPTED_FILES;
 use crate::wiki::merge::SplitBody;
-use crate::wiki::names::{name_page, name_summary};
+use crate::wiki::names::{name_folder, name_page, name_summary};
 use crate::wiki::page::{MAX_SUMMARY, WikiPage, read_page, shorten};
 use crate::wiki::page_text::{AnchoredText, NewPage};
 use crate::wiki::quote::Anchor;
@@ -63,7 +63,7 @@ impl RunDraft<'_> {
             updated_at: self.input.began,
             summary: shorten(&to_one_line(summary.trim()), MAX_SUMMARY),
             tags,
-            aliases: list("aliases"),
+            aliases: list("aliases").into_iter().filter(|alias| self.find_called(alias).is_none()).collect(),
         };
         page.render(&AnchoredText { text: format!("{heading}{}", written.text.trim_start()), anchors: written.anchors })
     }
@@ -105,7 +105,12 @@ impl RunDraft<'_> {
     /// A page cannot be edited.
     pub fn finish(&mut self, links: bool) -> Result<(), String> {
         let slug = name_summary(self.input.source_id);
-        let link = |page: &WikiPage| format!("[[{}|{}]]", page.slug, page.title.replace(['[', ']', '|'], ""));
+        // A title may hold signs that a link cannot show.
+        let is_plain = |title: &str| !title.contains(['[', ']', '|', '<', '>', '`', '*', '_', '\\', '$', '%']);
+        let link = |page: &WikiPage| match is_plain(&page.title) {
+            true => format!("[[{}|{}]]", page.slug, page.title),
+            false => format!("[[{}]]", page.slug),
+        };
         let Some(summary) = self.pages.iter().find(|page| page.slug == slug).cloned() else { return Ok(()) };
         let changed: Vec<WikiPage> =
             self.changed.iter().filter_map(|file| self.pages.iter().find(|page| page.file == *file)).cloned().collect();
@@ -156,25 +161,28 @@ impl RunDraft<'_> {
             0 | 1 => ONE_SOURCE,
             _ => MORE_SOURCES,
         };
-        // What a person or a model set lower stays, unless code had set it.
-        let is_ours = [ONE_SOURCE, MORE_SOURCES, DISPUTED].contains(&page.confidence);
-        let confidence = if is_ours { most } else { page.confidence.min(most) };
-        if (confidence - page.confidence).abs() > f64::EPSILON {
-            edits.push(set("confidence", confidence.into()));
+        // It is only ever lowered: nobody can tell here why it is low.
+        if most < page.confidence {
+            edits.push(set("confidence", most.into()));
         }
         let edited = frontmatter::edit_fields(text.as_bytes(), &edits)?;
         Ok(String::from_utf8_lossy(&edited).into_owned())
     }
 
     /// A slug that no other page has, and no file of a person.
-    pub(super) fn choose_slug(&self, title: &str) -> String {
+    pub(super) fn choose_slug(&self, title: &str, kind: &str) -> String {
         let named = name_page(title);
         let is_reserved = ACCEPTED_FILES.iter().any(|file| file.eq_ignore_ascii_case(&format!("{named}.md")))
             || named == "overview"
             || named.starts_with("summary-");
         let slug = if is_reserved { format!("{named}-page") } else { named };
         let stem = slug.get(..MAX_NUMBERED).unwrap_or(&slug).trim_end_matches('-').to_owned();
-        let is_free = |slug: &String| self.pages.iter().all(|page| page.slug != *slug);
+        let folder = name_folder(kind);
+        let is_file = |slug: &String| {
+            let path = format!("{folder}/{slug}.md");
+            self.input.files.iter().any(|file| file.eq_ignore_ascii_case(&path))
+        };
+        let is_free = |slug: &String| self.pages.iter().all(|page| page.slug != *slug) && !is_file(slug);
         let numbered = (2..).map(|n| format!("{stem}-{n}"));
         std::iter::once(slug.clone()).chain(numbered).find(is_free).unwrap_or(slug)
     }

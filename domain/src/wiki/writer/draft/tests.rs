@@ -14,6 +14,7 @@ struct Desk {
     manifest: EffectiveManifest,
     pages: Vec<WikiPage>,
     texts: BTreeMap<String, QuoteFinder<'static>>,
+    files: BTreeSet<String>,
 }
 
 impl Desk {
@@ -22,6 +23,7 @@ impl Desk {
             manifest: EffectiveManifest::default(),
             pages: vec![read_page("entities/plot-12.md", PLOT.as_bytes()).page.unwrap()],
             texts: [("letter".to_owned(), QuoteFinder::new(SOURCE))].into(),
+            files: ["entities/plot-12.md", "entities/council.md"].map(str::to_owned).into(),
         }
     }
 
@@ -33,6 +35,7 @@ impl Desk {
             source_id: "letter",
             source_title: "Letter",
             texts: &self.texts,
+            files: &self.files,
             began: "2026-11-23T09:15:04Z".parse().unwrap(),
         }
     }
@@ -93,7 +96,7 @@ fn a_page_of_the_same_title_is_extended_and_keeps_every_byte() {
         kept.clone().all(|line| line.starts_with("confidence") || text.lines().any(|other| other == line)),
         "{text}"
     );
-    assert!(text.contains("sources: [lease, letter]\n") && text.contains("confidence: 0.9\n"), "{text}");
+    assert!(text.contains("sources: [lease, letter]\n") && text.contains("confidence: 0.7\n"), "{text}");
     let claims = read_claims(read_page("entities/plot-12.md", text.as_bytes()).page.unwrap().document.body(), &[]);
     assert_eq!((claims.claims.len(), claims.anchors.len()), (2, 2));
 }

@@ -154,7 +154,12 @@ fn turn_body(conversation: &Conversation, data: &str, target: &ModelTarget<'_>) 
     let text = |text: &str| json!({"type": "text", "text": text});
     let mut messages = vec![json!({"role": "user", "content": [text(data)]})];
     for past in &conversation.past {
-        messages.push(json!({"role": "assistant", "content": past.turn.message}));
+        // The vendor refuses a message without content.
+        let said = match past.turn.message.as_array() {
+            Some(blocks) if blocks.is_empty() => json!([text("(nothing)")]),
+            _ => past.turn.message.clone(),
+        };
+        messages.push(json!({"role": "assistant", "content": said}));
         let results = past.turn.calls.iter().zip(&past.replies).map(|(call, reply)| {
             json!({"type": "tool_result", "tool_use_id": call.id, "content": reply.text, "is_error": reply.is_error})
         });
