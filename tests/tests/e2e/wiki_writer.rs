@@ -246,10 +246,18 @@ async fn a_crash_pays_for_no_answer_twice_but_the_one_in_flight() {
 
 #[tokio::test]
 async fn a_stop_holds_the_writer_and_it_goes_on_afterwards() {
+    // The first turn is held, and then the last one, after which the run is staged.
+    for held in [0, 2] {
+        hold_turn(held).await;
+    }
+}
+
+/// Stops while the turn after so many answers is under way.
+async fn hold_turn(held: usize) {
     let (open, gate) = steward_tests::clerk::gate();
-    let clerk = Clerk::start(move |asked| match count_answers(asked) {
-        0 => Says::Once(gate.clone(), Box::new(answer(&good_turns(), asked))),
-        _ => answer(&good_turns(), asked),
+    let clerk = Clerk::start(move |asked| match count_answers(asked) == held {
+        true => Says::Once(gate.clone(), Box::new(answer(&good_turns(), asked))),
+        false => answer(&good_turns(), asked),
     })
     .await;
     let desk = desk("openai", &clerk).await;
@@ -259,12 +267,13 @@ async fn a_stop_holds_the_writer_and_it_goes_on_afterwards() {
     let command = desk.wiki(&arguments);
     tokio::pin!(command);
     let stopped = async {
-        wait::until("the first turn", async || (clerk.asked().len() == 1).then_some(())).await;
+        wait::until("the turn", async || (clerk.asked().len() == held + 1).then_some(())).await;
         desk.steward.run(&["stop"]).await.expect(0);
         open.send(true).unwrap();
         // The answer in flight is kept, and no other turn begins.
         wait::a_moment(Duration::from_secs(3)).await;
-        assert_eq!(clerk.asked().len(), 1);
+        assert_eq!(clerk.asked().len(), held + 1);
+        assert!(!desk.has("entities/plot-12.md"));
         desk.steward.run(&["resume"]).await.expect(0);
     };
     let (said, ()) = tokio::join!(&mut command, stopped);
