@@ -2,7 +2,7 @@
 //!
 //! [`tick`] decides which tasks are due. [`clerk`] holds the question and its checked answer. [`guard`] decides whether
 //! a clerk may be called now. [`mod@decide`] turns a checked answer into a plan. [`timestamps`] writes the last check
-//! into the task's file. [`conversation`] is what a model with tools is told.
+//! into the task's file. [`conversation`] is what a model with tools receives.
 
 pub mod clerk;
 pub mod conversation;

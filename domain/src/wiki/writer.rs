@@ -1,7 +1,7 @@
 //! The writer: a model that makes pages of a source by calling tools.
 //!
 //! Nothing that it says reaches a page but through [`draft`], which finds every quote in the source and judges every change by
-//! the rules. [`prompt`] is what it is told, [`transcript`] what it said so far and what comes next. Nothing here sends anything
+//! the rules. [`prompt`] is what it receives, [`transcript`] what it said so far and what comes next. Nothing here sends anything
 //! or opens a file.
 
 mod content;

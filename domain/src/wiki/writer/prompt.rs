@@ -1,4 +1,4 @@
-//! What the writer is told: fixed rules, and one JSON object with all outside text.
+//! What the writer receives: fixed rules, and one JSON object with all outside text.
 //!
 //! No rule holds anything of a run, so a server can keep the rules; no word of a source or a page stands outside of the data.
 

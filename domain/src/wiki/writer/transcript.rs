@@ -23,7 +23,7 @@ const BASE_OUTPUT_TOKENS: u64 = 50_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum TranscriptLine {
-    /// A window of the source begins, counted from 0, with what the model is told about it.
+    /// A window of the source begins, counted from 0, with what the model receives about it.
     Window {
         window: usize,
         data: Value,

@@ -1,6 +1,6 @@
 //! Cuts a long source into windows, at headings where it has some. No text is dropped.
 //!
-//! A model is told one window at a time, because an answer about a whole book would be cut off.
+//! A model receives one window at a time, because an answer about a whole book would be cut off.
 
 /// The most characters of a window.
 pub const MAX_WINDOW: usize = 20_000;
