@@ -159,15 +159,6 @@ impl Report {
         self.within(name, value, target)
     }
 
-    /// Intervals in which nothing ran. How many depends on the machine, so the short form only prints a miss.
-    pub fn few(&mut self, name: &str, value: usize, target: usize) -> &mut Self {
-        if value > target && Form::read() == Form::Short {
-            eprintln!("{}: {name} is {value}, target {target}", self.scene);
-            return self.add(name, value);
-        }
-        self.at_most(name, value, target)
-    }
-
     /// Seconds that must not be more, because something must not happen later.
     pub fn within(&mut self, name: &str, value: Duration, target: Duration) -> &mut Self {
         let (seconds, most) = (format!("{:.2}", value.as_secs_f64()), target.as_secs());
