@@ -57,15 +57,7 @@ impl Clerk {
             TurnOutcome::Failed { .. } => "failed",
             TurnOutcome::NotSent { .. } => "not_sent",
         };
-        tracing::info!(
-            call_id = %reservation.call_id(),
-            provider = %reply.clerk.provider,
-            model = %reply.clerk.model,
-            outcome,
-            prompt_tokens = reply.clerk.tokens.prompt_tokens,
-            completion_tokens = reply.clerk.tokens.completion_tokens,
-            "clerk asked for a turn"
-        );
+        log_call(reservation, &reply.clerk, outcome, "for a turn");
         Some(reply)
     }
 
@@ -129,15 +121,7 @@ impl Clerk {
             ExtractOutcome::Failed { .. } => "failed",
             ExtractOutcome::NotSent { .. } => "not_sent",
         };
-        tracing::info!(
-            call_id = %reservation.call_id(),
-            provider = %reply.clerk.provider,
-            model = %reply.clerk.model,
-            outcome,
-            prompt_tokens = reply.clerk.tokens.prompt_tokens,
-            completion_tokens = reply.clerk.tokens.completion_tokens,
-            "clerk asked about an event"
-        );
+        log_call(reservation, &reply.clerk, outcome, "about an event");
         reply
     }
 
@@ -206,6 +190,19 @@ fn hash_key(head: &[&[u8]], rest: &[u8]) -> String {
     }
     bytes.extend(rest);
     sha256_hex(&bytes)
+}
+
+/// Logs a call that is about no task.
+fn log_call(reservation: &Reservation, clerk: &ClerkMark, outcome: &'static str, purpose: &'static str) {
+    tracing::info!(
+        call_id = %reservation.call_id(),
+        provider = %clerk.provider,
+        model = %clerk.model,
+        outcome,
+        prompt_tokens = clerk.tokens.prompt_tokens,
+        completion_tokens = clerk.tokens.completion_tokens,
+        "clerk asked {purpose}"
+    );
 }
 
 fn outcome_name(outcome: &ClerkCallOutcome) -> &'static str {

@@ -2,7 +2,8 @@
 //!
 //! The answer is kept before anything follows from it. A turn that was answered is never sent again.
 
-use super::{CONFLICT, WikiActivities, reject};
+use super::writer::describe_settlement;
+use super::{CONFLICT, UNPROCESSABLE, WikiActivities, reject};
 use crate::failure::retryable_failure;
 use crate::vault::run_blocking;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -27,11 +28,10 @@ const MAX_FAILURES: usize = 3;
 /// The most calls of tools in one answer.
 const MAX_CALLS: usize = 32;
 /// The wait after a call without an answer, and the longest wait for a cap, in seconds.
-const FAILURE_WAIT: u64 = 5;
-const LONGEST_WAIT: u64 = 600;
-const UNPROCESSABLE: u16 = 422;
+pub(super) const FAILURE_WAIT: u64 = 5;
+pub(super) const LONGEST_WAIT: u64 = 600;
 const BAD_GATEWAY: u16 = 502;
-const TIMEOUT: u16 = 408;
+pub(super) const TIMEOUT: u16 = 408;
 
 /// What one turn begins with.
 enum TurnStart {
@@ -63,26 +63,14 @@ impl WikiActivities {
             let message = "the model of this run is not set any more".to_owned();
             return Ok(SendTurnOutput::Refused { status: CONFLICT, message });
         };
-        let is_paid = matches!(outcome, TurnOutcome::Answered(_));
+        let settlement = describe_settlement(&outcome, clerk.tokens);
         let outcome = refuse_many_calls(outcome);
-        let (line, settlement) = match &outcome {
-            TurnOutcome::Answered(turn) => {
-                let line = TranscriptLine::Turn { n, turn: turn.clone(), clerk: clerk.clone() };
-                (Some(line), SettlementOutcome::Answered { usage: clerk.tokens })
-            }
-            TurnOutcome::NoTools { .. } => (Some(TranscriptLine::Form), SettlementOutcome::Failed),
-            TurnOutcome::Failed { reason } => {
-                let settlement = match is_paid {
-                    true => SettlementOutcome::Answered { usage: clerk.tokens },
-                    false => SettlementOutcome::Failed,
-                };
-                (Some(TranscriptLine::Failed { n, reason: reason.clone() }), settlement)
-            }
-            TurnOutcome::RateLimited { retry_after_seconds } => {
-                let retry_after_seconds = retry_after_seconds.map(|seconds| seconds as f64);
-                (Some(TranscriptLine::Limited), SettlementOutcome::RateLimited { retry_after_seconds })
-            }
-            TurnOutcome::NotSent { .. } => (None, SettlementOutcome::NotSent),
+        let line = match &outcome {
+            TurnOutcome::Answered(turn) => Some(TranscriptLine::Turn { n, turn: turn.clone(), clerk }),
+            TurnOutcome::NoTools { .. } => Some(TranscriptLine::Form),
+            TurnOutcome::Failed { reason } => Some(TranscriptLine::Failed { n, reason: reason.clone() }),
+            TurnOutcome::RateLimited { .. } => Some(TranscriptLine::Limited),
+            TurnOutcome::NotSent { .. } => None,
         };
         let ended = move || -> Result<SendTurnOutput, WikiRunError> {
             if let Some(line) = line {
@@ -109,6 +97,13 @@ fn refuse_many_calls(outcome: TurnOutcome) -> TurnOutcome {
     }
 }
 
+/// Whether a run has used up its time. The time of a stop does not count.
+pub(super) fn is_late(run: &StagedRun, limit: TimeDelta, stopped_seconds: u64) -> bool {
+    let stopped = i64::try_from(stopped_seconds).ok().and_then(TimeDelta::try_seconds);
+    let limit = stopped.and_then(|stopped| limit.checked_add(&stopped));
+    limit.and_then(|limit| run.meta.began.checked_add_signed(limit)).is_some_and(|end| Utc::now() > end)
+}
+
 /// Opens the session, and carries out what was answered before.
 fn begin_turn(writer: &VaultWriter, input: &SendTurnInput) -> Result<TurnStart, WikiRunError> {
     let root = writer.root();
@@ -121,10 +116,7 @@ fn begin_turn(writer: &VaultWriter, input: &SendTurnInput) -> Result<TurnStart, 
         let message = format!("the run is {}: {}", status.state, status.reason);
         return over(SendTurnOutput::Refused { status: CONFLICT, message });
     }
-    let stopped =
-        TimeDelta::try_seconds(i64::try_from(input.stopped_seconds).unwrap_or(i64::MAX)).unwrap_or(TimeDelta::MAX);
-    let is_late = run.meta.began.checked_add_signed(WRITING_LIMIT + stopped).is_some_and(|end| Utc::now() > end);
-    if is_late {
+    if is_late(&run, WRITING_LIMIT, input.stopped_seconds) {
         let message = "writer_timeout: the model did not end within 60 minutes".to_owned();
         return over(end_run(&run, TIMEOUT, message)?);
     }

@@ -2,8 +2,9 @@
 //!
 //! It never lets a run pass that it did not check: without an answer the run stays as it is, for a day.
 
-use super::turn::{end_run, wait_for_cap};
-use super::{CONFLICT, WikiActivities, describe_findings, reject};
+use super::turn::{FAILURE_WAIT, LONGEST_WAIT, TIMEOUT, end_run, is_late, wait_for_cap};
+use super::writer::describe_settlement;
+use super::{CONFLICT, UNPROCESSABLE, WikiActivities, describe_findings, reject};
 use crate::failure::retryable_failure;
 use crate::vault::run_blocking;
 use chrono::{TimeDelta, Utc};
@@ -26,11 +27,6 @@ use temporalio_common::ActivityError;
 
 /// How long a run may wait for its verifier.
 const VERIFYING_LIMIT: TimeDelta = TimeDelta::hours(24);
-/// The wait after the first call without an answer, and the longest one, in seconds.
-const FAILURE_WAIT: u64 = 5;
-const LONGEST_WAIT: u64 = 600;
-const UNPROCESSABLE: u16 = 422;
-const TIMEOUT: u16 = 408;
 
 /// What one turn begins with.
 enum CheckStart {
@@ -63,7 +59,8 @@ impl WikiActivities {
             let message = "the verifier of this run is not set any more".to_owned();
             return Ok(SendTurnOutput::Refused { status: CONFLICT, message });
         };
-        let (line, settlement) = describe_outcome(&outcome, &batch, &clerk);
+        let settlement = describe_settlement(&outcome, clerk.tokens);
+        let line = keep_outcome(&outcome, &batch, clerk);
         let wait = match &outcome {
             TurnOutcome::RateLimited { retry_after_seconds } => Some(retry_after_seconds.unwrap_or(FAILURE_WAIT)),
             TurnOutcome::NotSent { .. } => Some(FAILURE_WAIT),
@@ -86,28 +83,17 @@ impl WikiActivities {
     }
 }
 
-/// The line that is kept of an outcome, and how its call is settled.
-fn describe_outcome(
-    outcome: &TurnOutcome,
-    batch: &[ClaimCheck],
-    clerk: &ClerkMark,
-) -> (Option<VerifierLine>, SettlementOutcome) {
-    let failed = |reason: &str| Some(VerifierLine::Failed { reason: reason.to_owned() });
+/// The line that is kept of an outcome.
+fn keep_outcome(outcome: &TurnOutcome, batch: &[ClaimCheck], clerk: ClerkMark) -> Option<VerifierLine> {
     match outcome {
-        TurnOutcome::Answered(answer) => {
-            let line = match read_report(answer, batch) {
-                Ok(verdicts) => Some(VerifierLine::Verdicts { verdicts, clerk: clerk.clone() }),
-                Err(reason) => failed(&reason),
-            };
-            (line, SettlementOutcome::Answered { usage: clerk.tokens })
-        }
-        TurnOutcome::NoTools { .. } => (Some(VerifierLine::Form), SettlementOutcome::Failed),
-        TurnOutcome::Failed { reason } => (failed(reason), SettlementOutcome::Failed),
-        TurnOutcome::RateLimited { retry_after_seconds } => {
-            let retry_after_seconds = retry_after_seconds.map(|seconds| seconds as f64);
-            (Some(VerifierLine::Limited), SettlementOutcome::RateLimited { retry_after_seconds })
-        }
-        TurnOutcome::NotSent { .. } => (None, SettlementOutcome::NotSent),
+        TurnOutcome::Answered(answer) => Some(match read_report(answer, batch) {
+            Ok(verdicts) => VerifierLine::Verdicts { verdicts, clerk },
+            Err(reason) => VerifierLine::Failed { reason },
+        }),
+        TurnOutcome::NoTools { .. } => Some(VerifierLine::Form),
+        TurnOutcome::Failed { reason } => Some(VerifierLine::Failed { reason: reason.clone() }),
+        TurnOutcome::RateLimited { .. } => Some(VerifierLine::Limited),
+        TurnOutcome::NotSent { .. } => None,
     }
 }
 
@@ -129,10 +115,7 @@ fn begin_check(writer: &VaultWriter, input: &SendTurnInput) -> Result<CheckStart
         let message = format!("the run is {}: {}", status.state, status.reason);
         return over(SendTurnOutput::Refused { status: CONFLICT, message });
     }
-    let stopped =
-        TimeDelta::try_seconds(i64::try_from(input.stopped_seconds).unwrap_or(i64::MAX)).unwrap_or(TimeDelta::MAX);
-    let end = VERIFYING_LIMIT.checked_add(&stopped).and_then(|limit| run.meta.began.checked_add_signed(limit));
-    if end.is_some_and(|end| Utc::now() > end) {
+    if is_late(&run, VERIFYING_LIMIT, input.stopped_seconds) {
         let message = "verifier_timeout: no answer of the verifier within 24 hours".to_owned();
         run.set_status(RunState::Abandoned, Utc::now(), &message)?;
         return over(SendTurnOutput::Refused { status: TIMEOUT, message });

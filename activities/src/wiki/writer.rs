@@ -6,7 +6,8 @@
 use crate::steward::clerks::Clerk;
 use chrono::Utc;
 use std::sync::Arc;
-use steward_domain::steward::conversation::Conversation;
+use steward_domain::steward::clerk::TokenUsage;
+use steward_domain::steward::conversation::{Conversation, TurnOutcome};
 use steward_domain::steward::guard::{
     CallId, GuardCap, GuardRefusal, Reservation, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome,
 };
@@ -70,5 +71,17 @@ impl WikiWriter {
         if let Err(error) = self.ledger.settle(&settlement, Utc::now()).await {
             tracing::warn!(%error, call_id = %reservation.call_id(), "the end of a call was not recorded");
         }
+    }
+}
+
+/// How the call of a turn is settled, which used so many tokens.
+pub(super) fn describe_settlement(outcome: &TurnOutcome, usage: TokenUsage) -> SettlementOutcome {
+    match outcome {
+        TurnOutcome::Answered(_) => SettlementOutcome::Answered { usage },
+        TurnOutcome::NoTools { .. } | TurnOutcome::Failed { .. } => SettlementOutcome::Failed,
+        TurnOutcome::RateLimited { retry_after_seconds } => {
+            SettlementOutcome::RateLimited { retry_after_seconds: retry_after_seconds.map(|seconds| seconds as f64) }
+        }
+        TurnOutcome::NotSent { .. } => SettlementOutcome::NotSent,
     }
 }

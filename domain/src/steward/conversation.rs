@@ -1,4 +1,4 @@
-//! A conversation with a model that may call tools: what it was told, what it answered, and what the tools replied.
+//! A conversation with a model that may call tools: what it received, what it answered, and what the tools replied.
 //!
 //! Each turn sends the whole conversation. What the model answered is kept as its server gave it, because servers want their
 //! own words back. Nothing here sends anything or runs a tool.

@@ -129,9 +129,7 @@ impl EffectiveManifest {
     pub fn knows_kind(&self, kind: &str) -> bool {
         KNOWN_KINDS.contains(&kind) || self.entity_types.iter().any(|declared| name_kind(&declared.name) == kind)
     }
-}
 
-impl EffectiveManifest {
     /// The kinds of pages that a writer may make.
     #[must_use]
     pub fn list_writable_kinds(&self) -> Vec<String> {

@@ -86,6 +86,13 @@ pub fn name_page(title: &str) -> String {
     slug.get(..MAX_SLUG).unwrap_or(&slug).trim_end_matches('-').to_owned()
 }
 
+/// The first of a slug and the same slug with a number, from 2 on, that is free.
+pub fn find_free_slug(slug: String, mut is_free: impl FnMut(&String) -> bool) -> String {
+    let stem = slug.get(..MAX_NUMBERED).unwrap_or(&slug).trim_end_matches('-').to_owned();
+    let numbered = (2..).map(|n| format!("{stem}-{n}"));
+    std::iter::once(slug.clone()).chain(numbered).find(|slug| is_free(slug)).unwrap_or(slug)
+}
+
 /// The slug of the summary of a source.
 #[must_use]
 pub fn name_summary(source: &str) -> String {
@@ -98,6 +105,8 @@ pub fn name_summary(source: &str) -> String {
 
 /// The longest slug, and the most characters of a source's id in one.
 const MAX_SLUG: usize = 96;
+/// The most characters of a slug before a number.
+const MAX_NUMBERED: usize = 90;
 const MAX_SOURCE_IN_SLUG: usize = 79;
 
 /// The first 8 hex digits of the hash of a text.

@@ -91,12 +91,6 @@ impl SourceText {
         QuoteFinder::with_base(self.as_str(), self.start)
     }
 
-    /// The whole file in which offsets count.
-    #[must_use]
-    pub fn file_text(&self) -> &str {
-        &self.file
-    }
-
     /// A text that stands for itself.
     #[must_use]
     pub fn from_text(text: &str, is_markdown: bool) -> Self {
@@ -273,9 +267,9 @@ mod tests {
 
     #[test]
     fn a_kept_text_is_read_back_and_another_one_is_refused() {
-        let decoded = DecodedText { reader: "pdf-extract 1".to_owned(), text: "The lease.\n".to_owned(), title: None };
+        let decoded = DecodedText { reader: "rustium-pdf 1".to_owned(), text: "The lease.\n".to_owned(), title: None };
         let kept = render_text_file(&decoded, "sha256:55a2");
-        assert_eq!(kept, "pdf-extract 1 sha256:55a2\nThe lease.\n");
+        assert_eq!(kept, "rustium-pdf 1 sha256:55a2\nThe lease.\n");
         let source = |path: &str, text_file: Option<KeptText>| WikiSource {
             id: "lease".to_owned(),
             path: path.to_owned(),
@@ -287,7 +281,7 @@ mod tests {
         let pinned = KeptText { path: "_text/lease.txt".to_owned(), hash: hash_content(kept.as_bytes()) };
         let pdf = source("sources/lease.pdf", Some(pinned));
         let read = read_source_text(&pdf, kept.clone().into_bytes()).unwrap();
-        assert_eq!((read.as_str(), read.file_text(), read.is_markdown), ("The lease.\n", kept.as_str(), false));
+        assert_eq!((read.as_str(), read.file.as_str(), read.is_markdown), ("The lease.\n", kept.as_str(), false));
         let edited = kept.replace("lease", "sale").into_bytes();
         assert_eq!(read_source_text(&pdf, edited), Err(SourceTextError::TextMutated));
         for path in ["sources/lease.pdf", "sources/lease.txt"] {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use steward_tests::pdf::render_pdf;
 use steward_tests::run;
-use steward_tests::steward::{Said, Steward};
+use steward_tests::steward::{Running, Said, Steward};
 use steward_tests::wait;
 use steward_tests::world::World;
 
@@ -42,6 +42,26 @@ impl Desk {
         let documents = world.vault.path().with_file_name("documents");
         std::fs::create_dir(&documents).unwrap();
         Self { world, steward, documents }
+    }
+
+    /// Ingests a document with a worker that dies at a point. If it does, a second one goes on. Returns the workers.
+    pub(crate) async fn ingest_over_crash(&self, document: &str, point: &str) -> Vec<Running> {
+        let mut workers = vec![self.world.worker_with(&self.steward.with("STEWARD_CRASH_AT", point)).await];
+        let arguments = ["ingest", "allotment", document, "--json"];
+        let command = self.wiki(&arguments);
+        tokio::pin!(command);
+        let said = loop {
+            tokio::select! {
+                said = &mut command => break said,
+                () = wait::a_moment(Duration::from_millis(50)) => {}
+            }
+            if workers.len() == 1 && workers[0].status().is_some() {
+                workers.push(self.world.worker().await);
+            }
+        };
+        let done = said.expect(0).json();
+        assert_eq!(done[0]["ingested"]["kind"], "committed", "{point}: {done:#}");
+        workers
     }
 
     pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> String {
@@ -368,23 +388,8 @@ async fn a_crash_during_an_ingest_leaves_one_run_and_a_sound_wiki() {
             worker.stop().await;
         }
         let lease = desk.write("lease.md", LEASE);
-        let mut worker = desk.world.worker_with(&desk.steward.with("STEWARD_CRASH_AT", point)).await;
-        let arguments = ["ingest", "allotment", lease.as_str(), "--json"];
-        let command = desk.wiki(&arguments);
-        tokio::pin!(command);
-        let mut second = None;
-        let said = loop {
-            tokio::select! {
-                said = &mut command => break said,
-                () = wait::a_moment(Duration::from_millis(50)) => {}
-            }
-            if second.is_none() && worker.status().is_some() {
-                second = Some(desk.world.worker().await);
-            }
-        };
-        let done = said.expect(0).json();
-        assert_eq!(done[0]["ingested"]["kind"], "committed", "{point}: {done:#}");
-        assert!(second.is_some() || point.starts_with("after-settling"), "{point} was not met");
+        let workers = desk.ingest_over_crash(&lease, point).await;
+        assert!(workers.len() == 2 || point.starts_with("after-settling"), "{point} was not met");
         let listed = desk.wiki(&["runs", "list", "--json"]).await.expect(0).json();
         assert_eq!(listed.as_array().unwrap().len(), 1, "{point}: {listed:#}");
         assert_eq!(desk.read("_log.md").matches("] ingest | ").count(), 1, "{point}");

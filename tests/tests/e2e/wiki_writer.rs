@@ -221,24 +221,9 @@ async fn a_crash_pays_for_no_answer_twice_but_the_one_in_flight() {
     ) {
         let clerk = Clerk::start(|asked| answer(&good_turns(), asked)).await;
         let desk = desk("openai", &clerk).await;
-        let mut worker = desk.world.worker_with(&desk.steward.with("STEWARD_CRASH_AT", point)).await;
         let document = desk.write("2026-11-20-lease.md", LEASE);
-        let arguments = ["ingest", "allotment", document.as_str(), "--json"];
-        let command = desk.wiki(&arguments);
-        tokio::pin!(command);
-        let mut second = None;
-        let said = loop {
-            tokio::select! {
-                said = &mut command => break said,
-                () = wait::a_moment(Duration::from_millis(50)) => {}
-            }
-            if second.is_none() && worker.status().is_some() {
-                second = Some(desk.world.worker().await);
-            }
-        };
-        let done = said.expect(0).json();
-        assert_eq!(done[0]["ingested"]["kind"], "committed", "{point}: {done:#}");
-        assert!(second.is_some(), "{point} was not met");
+        let workers = desk.ingest_over_crash(&document, point).await;
+        assert_eq!(workers.len(), 2, "{point} was not met");
         assert_eq!(clerk.asked().len(), 3, "{point}");
         desk.is_sound().await;
     }

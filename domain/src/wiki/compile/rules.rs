@@ -9,7 +9,7 @@ use super::terms::{SentencePlace, Term, WordCounts, find_known, find_terms, list
 use crate::record::plain_text::escape_one_line;
 use crate::wiki::ACCEPTED_FILES;
 use crate::wiki::claims::MAX_STATEMENT;
-use crate::wiki::names::{name_folder, name_page, name_summary};
+use crate::wiki::names::{find_free_slug, name_folder, name_page, name_summary};
 use crate::wiki::page::{MAX_SUMMARY, WikiPage, shorten};
 use crate::wiki::page_text::{AnchoredText, NewPage, append_section};
 use crate::wiki::quote::{Anchor, QuoteFinder};
@@ -27,8 +27,6 @@ const MAX_LEADS: usize = 7;
 const MAX_PER_CONCEPT: usize = 3;
 /// The most questions of a source that are kept as ideas.
 const MAX_IDEAS: usize = 3;
-/// The most characters of a slug before a number.
-const MAX_NUMBERED: usize = 90;
 /// Kinds of pages that are no concept, so a term with their title is left out.
 const FOREIGN_KINDS: [&str; 5] = ["summary", "overview", "archive", "lint", "qa"];
 
@@ -170,10 +168,7 @@ impl<'a> Compiler<'a> {
         // Files of these names are a person's.
         let is_reserved = ACCEPTED_FILES.iter().any(|file| file.eq_ignore_ascii_case(&format!("{named}.md")));
         let slug = if is_reserved { format!("{named}-page") } else { named };
-        let stem = slug.get(..MAX_NUMBERED).unwrap_or(&slug).trim_end_matches('-').to_owned();
-        let numbered = (2..).map(|n| format!("{stem}-{n}"));
-        let free = std::iter::once(slug.clone()).chain(numbered).find(|slug| self.slugs.insert(slug.clone()));
-        free.unwrap_or(slug)
+        find_free_slug(slug, |slug| self.slugs.insert(slug.clone()))
     }
 
     fn write_summary(&self, slug: &str, concepts: &[Concept<'_>], notes: &mut Vec<String>) -> Option<CompiledPage> {

@@ -140,9 +140,9 @@ pub(super) fn read_call(call: &ToolCall) -> Result<WriterCall, ToolReply> {
         return Err(ToolReply::error(format!("unknown tool; there are {}", names.join(", "))));
     };
     let required = tool.parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let missing: Vec<&str> = required.filter(|name| arguments.get(*name).is_none_or(Value::is_null)).collect();
     // A page may be written without its summary: the first sentence stands for it.
-    let missing: Vec<&str> = missing.into_iter().filter(|name| *name != "summary").collect();
+    let is_missing = |name: &&str| *name != "summary" && arguments.get(*name).is_none_or(Value::is_null);
+    let missing: Vec<&str> = required.filter(is_missing).collect();
     if !missing.is_empty() {
         return Err(ToolReply::error(format!("error: missing fields {{{}}}", missing.join(", "))));
     }

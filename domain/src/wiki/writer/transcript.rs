@@ -135,14 +135,14 @@ impl Transcript {
         })
     }
 
-    /// How often the writer was told what a verifier had found.
+    /// How often the writer received what a verifier had found.
     #[must_use]
     pub fn count_revisions(&self) -> u32 {
         let is_revision = |line: &&TranscriptLine| matches!(line, TranscriptLine::Window { data, .. } if data.get(FINDINGS).is_some());
         u32::try_from(self.lines.iter().filter(is_revision).count()).unwrap_or(u32::MAX)
     }
 
-    /// What the model was told last.
+    /// What the model received last.
     #[must_use]
     pub fn last_window(&self) -> Option<(usize, &Value)> {
         self.lines.iter().rev().find_map(|line| match line {

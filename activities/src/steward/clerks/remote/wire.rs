@@ -140,6 +140,17 @@ fn render_messages(
     messages
 }
 
+/// Reads a message of the model, whose calls are in the form that was asked for.
+fn read_message(message: Value, form: ToolForm) -> ModelTurn {
+    match form {
+        ToolForm::Native => ModelTurn { calls: read_functions(&message), message },
+        ToolForm::Json => {
+            let text = message["content"].as_str().unwrap_or_default().to_owned();
+            ModelTurn::from_form(message, &text)
+        }
+    }
+}
+
 /// Reads the calls of a message in the form that OpenAI published and others took over.
 fn read_functions(message: &Value) -> Vec<ToolCall> {
     let calls = message["tool_calls"].as_array().into_iter().flatten();

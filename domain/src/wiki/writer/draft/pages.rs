@@ -10,7 +10,7 @@ use crate::record::plain_text::{escape_one_line, to_one_line};
 use crate::time::format_seconds;
 use crate::wiki::ACCEPTED_FILES;
 use crate::wiki::merge::SplitBody;
-use crate::wiki::names::{name_folder, name_page, name_summary};
+use crate::wiki::names::{find_free_slug, name_folder, name_page, name_summary};
 use crate::wiki::page::{MAX_SUMMARY, WikiPage, read_page, shorten};
 use crate::wiki::page_text::{AnchoredText, NewPage};
 use crate::wiki::quote::Anchor;
@@ -23,8 +23,6 @@ const MAX_TAGS: usize = 5;
 const ONE_SOURCE: f64 = 0.7;
 const MORE_SOURCES: f64 = 0.9;
 const DISPUTED: f64 = 0.5;
-/// The longest slug before a number.
-const MAX_NUMBERED: usize = 90;
 
 impl RunDraft<'_> {
     /// A new page with what the model wrote.
@@ -176,15 +174,12 @@ impl RunDraft<'_> {
             || named == "overview"
             || named.starts_with("summary-");
         let slug = if is_reserved { format!("{named}-page") } else { named };
-        let stem = slug.get(..MAX_NUMBERED).unwrap_or(&slug).trim_end_matches('-').to_owned();
         let folder = name_folder(kind);
         let is_file = |slug: &String| {
             let path = format!("{folder}/{slug}.md");
             self.input.files.iter().any(|file| file.eq_ignore_ascii_case(&path))
         };
-        let is_free = |slug: &String| self.pages.iter().all(|page| page.slug != *slug) && !is_file(slug);
-        let numbered = (2..).map(|n| format!("{stem}-{n}"));
-        std::iter::once(slug.clone()).chain(numbered).find(is_free).unwrap_or(slug)
+        find_free_slug(slug, |slug| self.pages.iter().all(|page| page.slug != *slug) && !is_file(slug))
     }
 }
 

@@ -11,7 +11,7 @@ use super::ModelTarget;
 use super::TurnCompletion;
 use super::WireWording;
 use super::keep_unchanged;
-use super::read_functions;
+use super::read_message;
 use super::render_functions;
 use super::render_messages;
 use super::require_text;
@@ -19,7 +19,7 @@ use super::sum_tokens;
 use crate::steward::clerks::remote::prompt::ClerkPrompt;
 use serde_json::{Value, json};
 use steward_domain::steward::clerk::TokenUsage;
-use steward_domain::steward::conversation::{Conversation, ModelTurn, ToolCall, ToolDefinition, ToolForm, ToolReply};
+use steward_domain::steward::conversation::{Conversation, ToolCall, ToolDefinition, ToolForm, ToolReply};
 
 /// Ollama's API. A local server requires no key.
 pub const OLLAMA: ClerkWire = ClerkWire {
@@ -114,12 +114,5 @@ fn turn_body(conversation: &Conversation, data: &str, target: &ModelTarget<'_>) 
 
 fn read_turn(response: &Value, form: ToolForm) -> Result<TurnCompletion, &'static str> {
     let message = response.get("message").filter(|message| message.is_object()).ok_or("message")?.clone();
-    let turn = match form {
-        ToolForm::Native => ModelTurn { calls: read_functions(&message), message },
-        ToolForm::Json => {
-            let text = message["content"].as_str().unwrap_or_default().to_owned();
-            ModelTurn::from_form(message, &text)
-        }
-    };
-    Ok(TurnCompletion { turn, usage: read_usage(response) })
+    Ok(TurnCompletion { turn: read_message(message, form), usage: read_usage(response) })
 }

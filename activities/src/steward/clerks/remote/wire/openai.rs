@@ -12,7 +12,7 @@ use super::ModelTarget;
 use super::TurnCompletion;
 use super::WireWording;
 use super::keep_unchanged;
-use super::read_functions;
+use super::read_message;
 use super::render_functions;
 use super::render_messages;
 use super::require_text;
@@ -20,7 +20,7 @@ use super::sum_tokens;
 use crate::steward::clerks::remote::prompt::ClerkPrompt;
 use serde_json::{Value, json};
 use steward_domain::steward::clerk::TokenUsage;
-use steward_domain::steward::conversation::{Conversation, ModelTurn, ToolCall, ToolDefinition, ToolForm, ToolReply};
+use steward_domain::steward::conversation::{Conversation, ToolCall, ToolDefinition, ToolForm, ToolReply};
 
 /// The host of OpenAI's own server.
 const OPENAI_HOST: &str = "api.openai.com";
@@ -98,14 +98,7 @@ fn read_turn(response: &Value, form: ToolForm) -> Result<TurnCompletion, &'stati
     let message =
         response["choices"].as_array().ok_or("choices")?.first().map_or(&Value::Null, |choice| &choice["message"]);
     let message = if message.is_object() { message.clone() } else { json!({"role": "assistant", "content": ""}) };
-    let turn = match form {
-        ToolForm::Native => ModelTurn { calls: read_functions(&message), message },
-        ToolForm::Json => {
-            let text = message["content"].as_str().unwrap_or_default().to_owned();
-            ModelTurn::from_form(message, &text)
-        }
-    };
-    Ok(TurnCompletion { turn, usage: read_usage(response) })
+    Ok(TurnCompletion { turn: read_message(message, form), usage: read_usage(response) })
 }
 
 fn read_usage(response: &Value) -> TokenUsage {
