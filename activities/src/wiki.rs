@@ -4,6 +4,8 @@
 //! repeated call finds what an earlier one did.
 
 pub mod document;
+mod file_back;
+mod query;
 pub mod reader;
 mod stage;
 mod turn;
@@ -14,6 +16,7 @@ use crate::failure::retryable_failure;
 use crate::steward::judge::run_until_cancelled;
 use crate::vault::{VaultContext, read_workflow_ref, run_blocking};
 use chrono::Utc;
+use file_back::stage_filed_answer;
 use reader::DocumentReader;
 use stage::{StageSettings, stage_source};
 use std::sync::Arc;
@@ -34,8 +37,8 @@ use steward_vault::wiki::sources::SourceDocument;
 use steward_vault::wiki::staged::{RunState, StagedRun, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
 use steward_workflows::{
-    CommitIngestOutput, IngestInput, SendTurnInput, SendTurnOutput, StageIngestOutput, WikiRequest, WikiRunInput,
-    WikiRunOutput,
+    AnswerQuestionInput, AnswerQuestionOutput, CommitIngestOutput, FileAnswerInput, IngestInput, SendTurnInput,
+    SendTurnOutput, StageIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput,
 };
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
@@ -81,23 +84,27 @@ impl WikiActivities {
         ctx: ActivityContext,
         input: IngestInput,
     ) -> Result<StageIngestOutput, ActivityError> {
-        let writer = Arc::clone(&self.vault.writer);
-        let settings = StageSettings {
-            mode: self.mode,
-            model: self.writer.describe_model(),
-            has_verifier: self.writer.has_verifier(),
-            allows_unverified: self.writer.allows_unverified,
-        };
-        run_until_cancelled(&ctx, async {
-            match run_blocking(move || stage_source(&writer, &input, &settings)).await? {
-                Ok(output) => Ok(output),
-                Err(e) => {
-                    let (status, message) = refuse(e).map_err(retryable_failure)?;
-                    Ok(StageIngestOutput::Refused { status, message })
-                }
-            }
-        })
-        .await
+        let settings = self.stage_settings();
+        run_until_cancelled(&ctx, self.stage(move |writer| stage_source(writer, &input, &settings))).await
+    }
+
+    #[activity(definition = steward_workflows::activities::StageAnswer)]
+    pub async fn stage_answer(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: FileAnswerInput,
+    ) -> Result<StageIngestOutput, ActivityError> {
+        let settings = self.stage_settings();
+        run_until_cancelled(&ctx, self.stage(move |writer| stage_filed_answer(writer, &input, &settings))).await
+    }
+
+    #[activity(definition = steward_workflows::activities::AnswerQuestion)]
+    pub async fn answer_question(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: AnswerQuestionInput,
+    ) -> Result<AnswerQuestionOutput, ActivityError> {
+        run_until_cancelled(&ctx, self.answer(input)).await
     }
 
     #[activity(definition = steward_workflows::activities::SendTurn)]
@@ -130,6 +137,30 @@ impl WikiActivities {
 }
 
 impl WikiActivities {
+    fn stage_settings(&self) -> StageSettings {
+        StageSettings {
+            mode: self.mode,
+            model: self.writer.describe_model(),
+            has_verifier: self.writer.has_verifier(),
+            allows_unverified: self.writer.allows_unverified,
+        }
+    }
+
+    /// Stages a run. A refusal is a value.
+    async fn stage(
+        &self,
+        stage: impl FnOnce(&VaultWriter) -> Result<StageIngestOutput, WikiRunError> + Send + 'static,
+    ) -> Result<StageIngestOutput, ActivityError> {
+        let writer = Arc::clone(&self.vault.writer);
+        match run_blocking(move || stage(&writer)).await? {
+            Ok(output) => Ok(output),
+            Err(e) => {
+                let (status, message) = refuse(e).map_err(retryable_failure)?;
+                Ok(StageIngestOutput::Refused { status, message })
+            }
+        }
+    }
+
     async fn carry_out(&self, input: WikiRunInput, workflow: WorkflowRef) -> Result<WikiRunOutput, ActivityError> {
         let read = match &input.request {
             WikiRequest::AddSource { path, upload } => self.read_document(&input.wiki, path, upload.as_ref()).await?,

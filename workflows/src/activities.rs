@@ -10,7 +10,9 @@ use crate::trust::calibrate::CalibrateOutput;
 use crate::trust::drill::DrillOutput;
 use crate::trust::set_ceiling::{SetCeilingInput, SetCeilingOutput};
 use crate::wiki::change::{WikiRunInput, WikiRunOutput};
+use crate::wiki::file_back::FileAnswerInput;
 use crate::wiki::ingest::{CommitIngestOutput, IngestInput, SendTurnInput, SendTurnOutput, StageIngestOutput};
+use crate::wiki::query::{AnswerQuestionInput, AnswerQuestionOutput};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use steward_domain::action::mutation::Mutation;
@@ -302,6 +304,18 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Stages the page of an answer.
+    #[activity(name = "steward.wiki.stage_answer")]
+    pub fn stage_answer(input: FileAnswerInput) -> Result<StageIngestOutput, ActivityError> {
+        unimplemented!()
+    }
+
+    /// Answers a question from the pages of a wiki, and keeps the answer.
+    #[activity(name = "steward.wiki.query")]
+    pub fn answer_question(input: AnswerQuestionInput) -> Result<AnswerQuestionOutput, ActivityError> {
+        unimplemented!()
+    }
+
     /// Sends one turn to the model that writes the pages of a source, and carries out what it calls.
     #[activity(name = "steward.wiki.turn")]
     pub fn send_turn(input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
@@ -374,8 +388,8 @@ pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
-    Answer, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, Observe, Purge, Release, Reserve, Route, SendTurn,
-    SetCeiling, Settle, StageIngest, StepBack, VerifyTurn,
+    Answer, AnswerQuestion, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, Observe, Purge, Release, Reserve, Route,
+    SendTurn, SetCeiling, Settle, StageAnswer, StageIngest, StepBack, VerifyTurn,
 };
 
 #[cfg(test)]

@@ -33,9 +33,11 @@ pub use trust::calibrate::{CalibrateOutput, ReversalCalibrationWorkflow};
 pub use trust::drill::{DrillOutput, ReversibilityDrillWorkflow};
 pub use trust::set_ceiling::{SetCeilingInput, SetCeilingOutput, SetCeilingWorkflow};
 pub use wiki::change::{WikiRequest, WikiRunInput, WikiRunOutput, WikiRunWorkflow};
+pub use wiki::file_back::{FileAnswerInput, FileBackWorkflow};
 pub use wiki::ingest::{
     CommitIngestOutput, IngestInput, IngestOutput, IngestWorkflow, SendTurnInput, SendTurnOutput, StageIngestOutput,
 };
+pub use wiki::query::{AnswerQuestionInput, AnswerQuestionOutput, QueryInput, QueryOutput, QueryWorkflow};
 
 /// Memo key with which a caller requests a tick that changes nothing; its value is then `"shadow"`.
 pub const CALLER_MEMO: &str = "caller";

@@ -5,8 +5,9 @@
 
 use crate::activities::{ClerkActivities, ExtractActivities, TrackActivities, VaultActivities};
 use crate::{
-    ExtractWorkflow, IngestWorkflow, PurgeWorkflow, ResolveBatchWorkflow, ResolveWorkflow, ReversalCalibrationWorkflow,
-    ReversibilityDrillWorkflow, RouterWorkflow, SetCeilingWorkflow, StewardWorkflow, TrackerWorkflow, WikiRunWorkflow,
+    ExtractWorkflow, FileBackWorkflow, IngestWorkflow, PurgeWorkflow, QueryWorkflow, ResolveBatchWorkflow,
+    ResolveWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow, RouterWorkflow, SetCeilingWorkflow,
+    StewardWorkflow, TrackerWorkflow, WikiRunWorkflow,
 };
 use temporalio_common::{ActivityDefinition, WorkflowDefinition};
 use temporalio_workflow::workflows::WorkflowImplementation;
@@ -47,7 +48,9 @@ pub fn visit_workflows<V: WorkflowVisitor>(visitor: &mut V) -> Result<(), V::Err
     visitor.visit_workflow::<ExtractWorkflow>()?;
     visitor.visit_workflow::<TrackerWorkflow>()?;
     visitor.visit_workflow::<WikiRunWorkflow>()?;
-    visitor.visit_workflow::<IngestWorkflow>()
+    visitor.visit_workflow::<IngestWorkflow>()?;
+    visitor.visit_workflow::<QueryWorkflow>()?;
+    visitor.visit_workflow::<FileBackWorkflow>()
 }
 
 /// Shows all activities to a visitor.
@@ -66,6 +69,8 @@ pub fn visit_activities<V: ActivityVisitor>(visitor: &mut V) {
     visitor.visit_activity(VaultActivities::answer);
     visitor.visit_activity(VaultActivities::change_wiki);
     visitor.visit_activity(VaultActivities::stage_ingest);
+    visitor.visit_activity(VaultActivities::stage_answer);
+    visitor.visit_activity(VaultActivities::answer_question);
     visitor.visit_activity(VaultActivities::send_turn);
     visitor.visit_activity(VaultActivities::verify_turn);
     visitor.visit_activity(VaultActivities::commit_ingest);

@@ -31,24 +31,13 @@ pub(super) fn stage_source(
     let runs = StagedRuns::new(root);
     let at = format_millis(input.at);
     let name = RunId::derive(input.at, &["ingest", &input.wiki, &input.source.content_hash, &at]);
-    // A run that was begun goes on with the writer that it was begun with.
-    let begun = match runs.open(&name) {
-        Ok(run) => Some(run.meta.clone()),
-        Err(StagedRunError::Unknown(_)) => None,
-        Err(e) => return Err(e.into()),
-    };
-    if stop::is_stopped(root) {
-        if begun.is_some_and(|meta| !meta.is_by_rules()) {
-            return Ok(StageIngestOutput::Stopped);
-        }
-        return Ok(StageIngestOutput::Refused { status: CONFLICT, message: STOPPED.to_owned() });
+    let begun = find_begun(&runs, &name)?;
+    if let Some(held) = check_stop(root, begun.as_ref()) {
+        return Ok(held);
     }
     let wiki = read_wiki(root, &input.wiki, &folder)?;
-    if wiki.accepted.is_none() {
-        let fix =
-            format!("read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {} --accept`", input.wiki);
-        let message = format!("nobody has accepted the wiki `{}`: {fix}", input.wiki);
-        return Ok(StageIngestOutput::Refused { status: CONFLICT, message });
+    if let Some(refusal) = check_accepted(&wiki, &input.wiki) {
+        return Ok(refusal);
     }
     let writer_name = begun.map(|meta| meta.writer).or_else(|| settings.model.clone());
     let meta = RunMeta {
@@ -59,41 +48,89 @@ pub(super) fn stage_source(
         by: input.by.clone(),
         began: input.at,
         source: Some(input.source.clone()),
+        answer: None,
         writer: writer_name.unwrap_or_else(|| RULES_WRITER.to_owned()),
     };
-    if let Err(error) = runs.remove_old(Utc::now()) {
-        tracing::warn!(%error, "old staged runs were not removed");
-    }
     // A repeat after a crash finds its own run committed.
     if wiki.contents.is_ingested(&input.source)
         && find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty()
     {
         return Ok(StageIngestOutput::Nothing { reason: "it was ingested before".to_owned() });
     }
-    let run = runs.begin(&meta)?;
-    if let Some(status) = run.read_status()?.filter(|it| matches!(it.state, RunState::Rejected | RunState::Abandoned)) {
-        let message = format!("the run is {}: {}", status.state, status.reason);
-        return Ok(StageIngestOutput::Refused { status: CONFLICT, message });
-    }
-    run.set_status(RunState::Pending, Utc::now(), "it is being written")?;
+    let run = match begin_run(&runs, &meta)? {
+        Ok(run) => run,
+        Err(refusal) => return Ok(refusal),
+    };
     let (run, wiki) = match stage_pages(root, wiki, run)? {
         StagedPages::Staged(staged) => *staged,
         StagedPages::Writing => return Ok(StageIngestOutput::Writing { run: meta.run }),
         StagedPages::Refused { status, message } => return Ok(StageIngestOutput::Refused { status, message }),
     };
-    let (run, is_verified) = match check_pages(root, &wiki, run, settings)? {
+    finish_staging(root, &wiki, run, settings, input.draft)
+}
+
+/// What is known of a run that was begun. It goes on with the writer that it was begun with.
+pub(super) fn find_begun(runs: &StagedRuns, name: &RunId) -> Result<Option<RunMeta>, WikiRunError> {
+    match runs.open(name) {
+        Ok(run) => Ok(Some(run.meta.clone())),
+        Err(StagedRunError::Unknown(_)) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// What a stop does to a run: one that a model has begun waits, and any other is refused.
+pub(super) fn check_stop(root: &VaultRoot, begun: Option<&RunMeta>) -> Option<StageIngestOutput> {
+    let refused = || StageIngestOutput::Refused { status: CONFLICT, message: STOPPED.to_owned() };
+    let held = begun.filter(|meta| !meta.is_by_rules()).map_or_else(refused, |_| StageIngestOutput::Stopped);
+    stop::is_stopped(root).then_some(held)
+}
+
+/// The refusal of a wiki that nobody has accepted.
+pub(super) fn check_accepted(wiki: &ReadWiki, name: &str) -> Option<StageIngestOutput> {
+    let fix = format!("read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {name} --accept`");
+    let message = format!("nobody has accepted the wiki `{name}`: {fix}");
+    wiki.accepted.is_none().then_some(StageIngestOutput::Refused { status: CONFLICT, message })
+}
+
+/// Begins a run, or goes on with it. One that has ended is refused.
+pub(super) fn begin_run(
+    runs: &StagedRuns,
+    meta: &RunMeta,
+) -> Result<Result<StagedRun, StageIngestOutput>, WikiRunError> {
+    if let Err(error) = runs.remove_old(Utc::now()) {
+        tracing::warn!(%error, "old staged runs were not removed");
+    }
+    let run = runs.begin(meta)?;
+    if let Some(status) = run.read_status()?.filter(|it| matches!(it.state, RunState::Rejected | RunState::Abandoned)) {
+        let message = format!("the run is {}: {}", status.state, status.reason);
+        return Ok(Err(StageIngestOutput::Refused { status: CONFLICT, message }));
+    }
+    run.set_status(RunState::Pending, Utc::now(), "it is being written")?;
+    Ok(Ok(run))
+}
+
+/// Decides what comes after a run is staged: a check by a model, a person, or the commit.
+pub(super) fn finish_staging(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    run: StagedRun,
+    settings: &StageSettings,
+    is_draft: bool,
+) -> Result<StageIngestOutput, WikiRunError> {
+    let meta = run.meta.clone();
+    let (run, is_verified) = match check_pages(root, wiki, run, settings)? {
         CheckedPages::Checked { run, is_verified } => (*run, is_verified),
         CheckedPages::Verifying => return Ok(StageIngestOutput::Verifying { run: meta.run }),
     };
     let is_unverified = !meta.is_by_rules() && !is_verified;
-    let waits = input.draft || settings.mode == WikiMode::Pending || is_unverified && !settings.allows_unverified;
+    let waits = is_draft || settings.mode == WikiMode::Pending || is_unverified && !settings.allows_unverified;
     if waits {
         let checked = match (is_unverified, is_verified) {
             (true, _) => "; unverified: no second model checked it",
             (false, true) => ", and a model checked every claim",
             (false, false) => "",
         };
-        if let Some((status, message)) = leave_to_person(root, &wiki, &run, checked)? {
+        if let Some((status, message)) = leave_to_person(root, wiki, &run, checked)? {
             return Ok(StageIngestOutput::Refused { status, message });
         }
     }

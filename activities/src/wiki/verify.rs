@@ -12,6 +12,7 @@ use std::sync::Arc;
 use steward_domain::steward::clerk::ClerkMark;
 use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::SettlementOutcome;
+use steward_domain::wiki::run::WikiRunType;
 use steward_domain::wiki::verifier::{ClaimCheck, MAX_LOOPS, VerifierLine, VerifierStep, read_report};
 use steward_domain::wiki::verify::{RulesVerdict, RunFinding, Verdict};
 use steward_vault::action::writer::VaultWriter;
@@ -154,6 +155,10 @@ fn revise(
 ) -> Result<SendTurnOutput, WikiRunError> {
     let verdict = RulesVerdict { verdict: Verdict::Revise, findings: findings.to_vec(), claims: Vec::new() };
     run.write_verdict(&verdict)?;
+    if run.meta.run_type == WikiRunType::Archive {
+        // Nobody writes an answer again.
+        return end_run(&run, UNPROCESSABLE, format!("rejected by the verifier: {}", describe_findings(&verdict)));
+    }
     run.set_status(RunState::Pending, Utc::now(), "its writer corrects what the verifier found")?;
     let mut session = WriterSession::open(writer.root(), wiki, run)?;
     if session.transcript().count_revisions() + 1 >= MAX_LOOPS {

@@ -135,6 +135,19 @@ impl ToolDefinition {
 }
 
 impl ModelTurn {
+    /// The text of the answer beside its calls, as any of the vendors gives it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let content = if self.message.is_object() { &self.message["content"] } else { &self.message };
+        match content {
+            Value::Array(blocks) => {
+                let texts = blocks.iter().filter(|block| block["type"] == "text");
+                texts.filter_map(|block| block["text"].as_str()).collect()
+            }
+            other => other.as_str().unwrap_or_default().to_owned(),
+        }
+    }
+
     /// Reads an answer in the JSON form. What is no such form holds no call.
     #[must_use]
     pub fn from_form(message: Value, text: &str) -> Self {
@@ -185,6 +198,20 @@ mod tests {
             ModelTurn::from_form(Value::Null, r#"{"calls":[{"tool":"read_page","slug":"plot-12"},{"slug":"x"},3]}"#);
         let [call] = turn.calls.as_slice() else { panic!("{turn:?}") };
         assert_eq!((call.name.as_str(), &call.arguments.as_ref().unwrap()["slug"]), ("read_page", &json!("plot-12")));
+    }
+
+    #[test]
+    fn the_text_of_an_answer_is_found_in_every_vendors_form() {
+        let blocks = json!([{"type": "thinking", "text": "Hm."}, {"type": "text", "text": "Two "}, {"type": "text", "text": "parts."}]);
+        for (message, expected) in [
+            (json!({"role": "assistant", "content": "One part."}), "One part."),
+            (json!({"role": "assistant", "content": blocks}), "Two parts."),
+            (blocks, "Two parts."),
+            (json!({"role": "assistant", "content": null}), ""),
+            (Value::Null, ""),
+        ] {
+            assert_eq!(ModelTurn { message, calls: Vec::new() }.text(), expected);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! compute it again. The footnote of a page holds the label, the id and the words.
 
 use crate::record::plain_text::{escape_markdown, is_unseen, unescape_markdown};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 /// The fewest and the most characters of a quote.
@@ -147,7 +147,7 @@ pub fn collapse_blanks(text: &str) -> String {
 }
 
 /// A footnote that names the words of a source.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Anchor {
     pub label: String,
     /// The id of the source.

@@ -6,7 +6,10 @@ use crate::temporal::resolve::{ResolutionClient, ResolutionRequestError};
 use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::standard::is_slug;
-use steward_workflows::{IngestInput, IngestOutput, IngestWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow};
+use steward_workflows::{
+    FileAnswerInput, FileBackWorkflow, IngestInput, IngestOutput, IngestWorkflow, QueryInput, QueryOutput,
+    QueryWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow,
+};
 
 impl ResolutionClient {
     /// Requests a change of a wiki and waits for its outcome.
@@ -36,6 +39,38 @@ impl ResolutionClient {
         let id = format!("al-wiki-ingest-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
         let options = self.build_start_options(id, "ingest a source".to_owned());
         self.run_workflow_within(IngestWorkflow::run, input.into(), options, patience).await
+    }
+
+    /// Requests an answer to a question, and waits so long for it.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
+    pub async fn request_answer(
+        &self,
+        input: QueryInput,
+        patience: Duration,
+    ) -> Result<QueryOutput, ResolutionRequestError> {
+        let about = serde_json::to_vec(&input).unwrap_or_default();
+        let hash = ContentHash::hash_bytes(&about);
+        let id = format!("al-wiki-query-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
+        let options = self.build_start_options(id, "answer a question".to_owned());
+        self.run_workflow_within(QueryWorkflow::run, input.into(), options, patience).await
+    }
+
+    /// Requests that an answer becomes a page, and waits so long for the outcome.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
+    pub async fn request_filing(
+        &self,
+        input: FileAnswerInput,
+        patience: Duration,
+    ) -> Result<IngestOutput, ResolutionRequestError> {
+        let about = format!("{}\0{}\0{}", input.wiki, input.answer, input.kind);
+        let hash = ContentHash::hash_bytes(about.as_bytes());
+        let id = format!("al-wiki-file-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
+        let options = self.build_start_options(id, "file an answer".to_owned());
+        self.run_workflow_within(FileBackWorkflow::run, input.into(), options, patience).await
     }
 }
 

@@ -3,11 +3,10 @@
 //! What is checked is what is staged: a claim in other words or in another place is another check. Nothing is sent here.
 
 use crate::files::root::VaultRoot;
-use crate::wiki::ingest::read_source;
+use crate::wiki::ingest::read_texts;
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{StagedRun, StagedRunError};
 use crate::wiki::state::ReadWiki;
-use std::collections::BTreeMap;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::verifier::{ClaimCheck, VerifierLine, VerifierStep, find_next_step, list_checks};
@@ -90,7 +89,7 @@ pub(crate) fn find_verifier(
     Ok((find_next_step(&checks, &lines, windows) == VerifierStep::Passed).then_some(clerk))
 }
 
-/// The claims of a run, and the number of windows of its source.
+/// The claims of a run, and the number of windows of its sources.
 fn read_checks(
     root: &VaultRoot,
     wiki: &ReadWiki,
@@ -98,9 +97,12 @@ fn read_checks(
     pages: &[WikiPage],
     files: &[RunFile],
 ) -> Result<(Vec<ClaimCheck>, usize), WikiRunError> {
-    let source = run.meta.source.as_ref().ok_or_else(|| WikiRunError::refuse("the run names no source"))?;
-    let text = read_source(root, wiki, source)?;
-    let texts = BTreeMap::from([(source.id.clone(), text.finder())]);
-    let windows = cut_windows(text.as_str(), text.is_markdown).len();
-    Ok((list_checks(pages, files, &texts), windows))
+    let texts = read_texts(root, wiki, &run.meta, files)?;
+    // The budget of an answer does not grow with the sources that it cites.
+    let windows = match &run.meta.source {
+        Some(_) => texts.values().map(|text| cut_windows(text.as_str(), text.is_markdown).len()).sum(),
+        None => 1,
+    };
+    let finders = texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
+    Ok((list_checks(pages, files, &finders), windows))
 }

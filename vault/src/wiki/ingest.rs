@@ -16,14 +16,16 @@ use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::plain_text::{count_noun, escape_one_line};
 use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run, link_pages, render_idea};
+use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::compile::WordCounts;
 use steward_domain::wiki::compile::rules::{CompileInput, compile_source};
 use steward_domain::wiki::details::ClaimChange;
 use steward_domain::wiki::log::LogType;
-use steward_domain::wiki::page::read_page;
+use steward_domain::wiki::page::{WikiPage, read_page};
 use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
 use steward_domain::wiki::quote::QuoteFinder;
+use steward_domain::wiki::registry::WikiSource;
 use steward_domain::wiki::run::{RunSource, WikiMark, WikiRunType};
 use steward_domain::wiki::source_text::SourceText;
 use steward_domain::wiki::verify::{RulesVerdict, Verdict, VerifyInput, verify_run};
@@ -99,6 +101,30 @@ pub(crate) fn read_source(root: &VaultRoot, wiki: &ReadWiki, source: &RunSource)
     read_text(&opened, known).map_err(refuse)
 }
 
+/// Reads the texts that a run may quote: that of its source. A run without one may quote every source that it cites.
+pub(crate) fn read_texts(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    meta: &RunMeta,
+    files: &[RunFile],
+) -> Result<BTreeMap<String, SourceText>, WikiRunError> {
+    if let Some(source) = &meta.source {
+        return Ok(BTreeMap::from([(source.id.clone(), read_source(root, wiki, source)?)]));
+    }
+    let pages = files.iter().filter_map(|file| read_page(file.path.file(), file.after.as_ref()?).page);
+    let cited: BTreeSet<String> = pages
+        .flat_map(|page| read_claims(page.document.body(), &page.body.disputed).anchors)
+        .map(|(_, anchor)| anchor.source)
+        .collect();
+    let known = cited.into_iter().filter_map(|id| wiki.contents.sources.get(&id));
+    let read = |source: &WikiSource| {
+        let (id, path, content_hash) = (source.id.clone(), source.path.clone(), source.content_hash.clone());
+        let text = read_source(root, wiki, &RunSource { id, path, content_hash })?;
+        Ok((source.id.clone(), text))
+    };
+    known.map(read).collect()
+}
+
 /// Judges the files of a run on the wiki as it is.
 ///
 /// # Errors
@@ -109,10 +135,7 @@ pub fn judge_run(
     meta: &RunMeta,
     files: &[RunFile],
 ) -> Result<RulesVerdict, WikiRunError> {
-    let mut texts = BTreeMap::new();
-    if let Some(source) = &meta.source {
-        texts.insert(source.id.clone(), read_source(root, wiki, source)?);
-    }
+    let texts = read_texts(root, wiki, meta, files)?;
     let finders: BTreeMap<String, QuoteFinder<'_>> =
         texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
     Ok(verify_run(&VerifyInput {
@@ -237,8 +260,12 @@ fn describe_verdict(meta: &RunMeta, verdict: &RulesVerdict) -> String {
 }
 
 fn describe_work(meta: &RunMeta, files: &[RunFile], verifier: Option<&str>) -> String {
-    let source = meta.source.as_ref().map_or("", |source| source.id.as_str());
     let made = files.iter().filter(|file| file.before.is_none()).count();
+    let work = match (&meta.source, &meta.answer) {
+        (Some(source), _) => format!("ingested the source {}", source.id),
+        (None, Some(answer)) => format!("kept the answer {answer}"),
+        (None, None) => "changed pages".to_owned(),
+    };
     let writer = if meta.is_by_rules() { "fixed rules" } else { &meta.writer };
     let checked = match verifier {
         Some(model) if model == meta.writer => format!("and the same model checked every claim ({model})"),
@@ -246,7 +273,7 @@ fn describe_work(meta: &RunMeta, files: &[RunFile], verifier: Option<&str>) -> S
         None => "and no clerk checked it".to_owned(),
     };
     format!(
-        "ingested the source {source}: {} made, {} extended. Written by {writer}; the rules found no fault, {checked}.",
+        "{work}: {} made, {} extended. Written by {writer}; the rules found no fault, {checked}.",
         count_noun(made as u64, "page"),
         files.len() - made
     )
@@ -275,18 +302,30 @@ fn describe_report(
 ) -> RunReport {
     let source = meta.source.as_ref();
     let known = source.and_then(|source| wiki.contents.sources.get(&source.id));
-    let subject = known.map_or_else(|| meta.run.to_string(), |known| known.title.clone());
-    let slugs: Vec<String> =
-        files.iter().filter_map(|file| Some(read_page(file.path.file(), file.after.as_ref()?).page?.slug)).collect();
+    let pages: Vec<WikiPage> =
+        files.iter().filter_map(|file| read_page(file.path.file(), file.after.as_ref()?).page).collect();
+    let title = known.map(|known| &known.title).or_else(|| pages.first().map(|page| &page.title));
+    let subject = title.map_or_else(|| meta.run.to_string(), Clone::clone);
+    let slugs: Vec<String> = pages.into_iter().map(|page| page.slug).collect();
     let asserted = verdict.claims.iter().filter(|claim| claim.change == ClaimChange::Asserted).count();
-    let log_type = if meta.run_type == WikiRunType::Ingest { LogType::Ingest } else { LogType::Manual };
+    let log_type = match meta.run_type {
+        WikiRunType::Ingest => LogType::Ingest,
+        WikiRunType::Archive => LogType::Query,
+        WikiRunType::Lint => LogType::Lint,
+        WikiRunType::Manual | WikiRunType::Rollback => LogType::Manual,
+    };
+    let origin = match (source, &meta.answer) {
+        (Some(source), _) => format!("source: {}; ", source.id),
+        (None, Some(answer)) => format!("answer: {answer}; "),
+        (None, None) => String::new(),
+    };
     RunReport {
         run: meta.run.clone(),
         at: meta.began,
         log_type,
         subject,
         bullets: vec![
-            format!("source: {}; touched: {}", source.map_or("", |source| &source.id), link_pages(&slugs)),
+            format!("{origin}touched: {}", link_pages(&slugs)),
             format!(
                 "{} written; claims: {asserted} new, {} superseded; ideas: {}",
                 count_noun(files.len() as u64, "page"),

@@ -3,7 +3,7 @@
 //! A staged run is a folder below `.steward/runs/`. Nothing else is written here, and only its owner can read it. One
 //! process at a time writes a run. What a folder holds is read back through checked types: it may have been edited.
 
-mod files;
+pub(crate) mod files;
 mod transcript;
 mod upload;
 
@@ -47,6 +47,9 @@ pub struct RunMeta {
     pub by: String,
     pub began: DateTime<Utc>,
     pub source: Option<RunSource>,
+    /// The answer that the run files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<String>,
     /// Who writes the pages.
     pub writer: String,
 }

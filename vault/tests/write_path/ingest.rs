@@ -78,6 +78,7 @@ fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
         by: "ann".into(),
         began: at(minutes),
         source: Some(source.clone()),
+        answer: None,
         writer: "rules".into(),
     };
     let run = StagedRuns::new(writer.root()).begin(&meta).unwrap();

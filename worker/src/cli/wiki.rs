@@ -100,6 +100,31 @@ pub(crate) enum WikiCommand {
         #[arg(long)]
         path: Option<String>,
     },
+    /// Ask a wiki a question, and get an answer with the words of its sources
+    #[command(
+        after_help = "Examples:\n  steward wiki query allotment \"When does the lease end?\"\n  steward wiki query allotment who pays for water --save\n\n\
+        Without a model the answer is the claims that hold the words of the question. Exits with 3 when the model must not be asked now."
+    )]
+    Query {
+        /// The name of the wiki
+        wiki: String,
+        /// The question, with or without quotation marks
+        #[arg(required = true, value_name = "QUESTION")]
+        question: Vec<String>,
+        /// Keep the answer as an archive page of the wiki
+        #[arg(long)]
+        save: bool,
+    },
+    /// Keep an answer as a page of its wiki
+    #[command(after_help = "Examples:\n  steward wiki save\n  steward wiki save 1a2b3c4d --as insight\n\n\
+        Without an id it is the last answer. Answers are kept for 30 days. Exits with 3 when nothing was committed.")]
+    Save {
+        /// The 8 characters below the answer
+        answer: Option<String>,
+        /// `qa` is found by later questions, `archive` shows what was answered on a day
+        #[arg(long = "as", value_name = "KIND", default_value = "qa", value_parser = ["qa", "insight", "archive"])]
+        kind: String,
+    },
     /// Show what stands behind a claim or a page: the words of its sources, checked now, and the runs
     #[command(
         after_help = "Examples:\n  steward wiki why allotment plot-12\n  steward wiki why allotment plot-12#c6107d23f\n\n\

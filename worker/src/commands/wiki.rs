@@ -5,6 +5,7 @@
 mod accept;
 mod ingest;
 mod lint;
+mod query;
 mod requests;
 mod resolve;
 mod runs;
@@ -54,6 +55,8 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
             let filter = PageFilter { kind, tag, path };
             search::run(&open_wiki(vault, &wiki)?, &words.join(" "), &filter, out).await
         }
+        WikiCommand::Query { wiki, question, save } => query::ask(vault, &wiki, &question.join(" "), save, out).await,
+        WikiCommand::Save { answer, kind } => query::save(vault, answer.as_deref(), &kind, out).await,
         WikiCommand::Why { wiki, what } => why::run(&open_wiki(vault, &wiki)?, &what.join(" "), out).await,
         WikiCommand::Status { wiki } => status::run(&open_vault(vault)?.root, wiki.as_deref(), out),
     }

@@ -4,6 +4,7 @@
 //! commit judges them by the rules and writes all of them with one audit record, or nothing. If a person changed a page
 //! meanwhile, the run is staged again, at most three times. It must not hold any text.
 
+use super::file_back::FileAnswerInput;
 use super::{wiki_activity_options, wiki_turn_options};
 use crate::activities::VaultActivities;
 use crate::argument::WorkflowArgument;
@@ -147,7 +148,7 @@ impl IngestWorkflow {
         let input =
             argument.into_value("an object with the keys wiki, source, by and at").map_err(permanent_failure)?;
         let source = plain_text::escape_one_line(&input.source.id);
-        let output = ingest(ctx, input).await?;
+        let output = carry_out(ctx, StageInput::Source(input)).await?;
         // The details are shown as Markdown, and names and messages hold untrusted text.
         ctx.set_current_details(match &output {
             IngestOutput::Committed { record, pages, .. } => {
@@ -163,7 +164,15 @@ impl IngestWorkflow {
     }
 }
 
-async fn ingest(ctx: &WorkflowContext<IngestWorkflow>, input: IngestInput) -> WorkflowResult<IngestOutput> {
+/// What a run is staged from.
+#[derive(Clone)]
+pub(super) enum StageInput {
+    Source(IngestInput),
+    Answer(FileAnswerInput),
+}
+
+/// Stages a run, has it written and checked, and commits it.
+pub(super) async fn carry_out<W>(ctx: &WorkflowContext<W>, input: StageInput) -> WorkflowResult<IngestOutput> {
     let mut last = None;
     for _ in 0..ROUNDS {
         let (mut staged, mut left) = (stage(ctx, &input).await?, MAX_PHASES);
@@ -203,18 +212,22 @@ async fn ingest(ctx: &WorkflowContext<IngestWorkflow>, input: IngestInput) -> Wo
     Ok(IngestOutput::Refused { run: last, status: CONFLICT, message })
 }
 
-async fn stage(ctx: &WorkflowContext<IngestWorkflow>, input: &IngestInput) -> WorkflowResult<StageIngestOutput> {
+async fn stage<W>(ctx: &WorkflowContext<W>, input: &StageInput) -> WorkflowResult<StageIngestOutput> {
     let mut stop = StopWait::default();
     loop {
         let options = wiki_activity_options("stage");
-        match ctx.execute_activity(VaultActivities::stage_ingest, input.clone(), options).await? {
+        let staged = match input.clone() {
+            StageInput::Source(input) => ctx.execute_activity(VaultActivities::stage_ingest, input, options).await?,
+            StageInput::Answer(input) => ctx.execute_activity(VaultActivities::stage_answer, input, options).await?,
+        };
+        match staged {
             StageIngestOutput::Stopped => stop.wait(ctx).await,
             staged => return Ok(staged),
         }
     }
 }
 
-async fn commit(ctx: &WorkflowContext<IngestWorkflow>, run: &RunId) -> WorkflowResult<CommitIngestOutput> {
+async fn commit<W>(ctx: &WorkflowContext<W>, run: &RunId) -> WorkflowResult<CommitIngestOutput> {
     let mut stop = StopWait::default();
     loop {
         let options = wiki_activity_options("commit");
@@ -235,7 +248,7 @@ struct StopWait {
 }
 
 impl StopWait {
-    async fn wait(&mut self, ctx: &WorkflowContext<IngestWorkflow>) {
+    async fn wait<W>(&mut self, ctx: &WorkflowContext<W>) {
         let seconds = STOP_WAIT_SECONDS.saturating_mul(2_u64.saturating_pow(self.count)).min(LONGEST_STOP_WAIT_SECONDS);
         ctx.timer(Duration::from_secs(seconds)).await;
         self.count = self.count.saturating_add(1);
@@ -251,11 +264,7 @@ enum Phase {
 }
 
 /// Sends turns until the model has ended. Returns how it ended.
-async fn send_turns(
-    ctx: &WorkflowContext<IngestWorkflow>,
-    run: &RunId,
-    phase: Phase,
-) -> WorkflowResult<SendTurnOutput> {
+async fn send_turns<W>(ctx: &WorkflowContext<W>, run: &RunId, phase: Phase) -> WorkflowResult<SendTurnOutput> {
     let (mut turn, mut stop) = (1, StopWait::default());
     loop {
         let input = SendTurnInput { run: run.clone(), turn, stopped_seconds: stop.seconds };

@@ -7,7 +7,7 @@ use super::kept;
 use super::{JudgedPage, MAX_ADDED_BYTES, RunFault, RunFinding, VerifyInput, report};
 use crate::action::plan::ContentHash;
 use crate::wiki::body::PAGE_MARKDOWN;
-use crate::wiki::claims::{BlockKind, Claim, MAX_STATEMENT, PageClaims, read_claims};
+use crate::wiki::claims::{BlockKind, Claim, MAX_STATEMENT, PageBlock, PageClaims, read_claims};
 use crate::wiki::compile::EXTRACT_LINE;
 use crate::wiki::details::{AnchorRecord, ClaimChange, ClaimRecord};
 use crate::wiki::finding::Severity;
@@ -15,11 +15,14 @@ use crate::wiki::names::name_folder;
 use crate::wiki::overview::OVERVIEW;
 use crate::wiki::page::{WikiPage, read_page};
 use crate::wiki::plan::RunFile;
+use crate::wiki::query::QUESTION_HEADING;
 use crate::wiki::quote::{Anchor, QuoteError};
 use crate::wiki::run::WikiRunType;
 use pulldown_cmark::{Event, LinkType, Parser, Tag, TagEnd, TextMergeStream};
 use std::collections::BTreeMap;
 
+/// The kind of pages that show the answer of a day.
+const ARCHIVE: &str = "archive";
 /// What a link may begin with, if it leads out of the wiki.
 const SAFE_SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 
@@ -108,11 +111,12 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
     let is_exempt = match after.kind.as_str() {
         OVERVIEW => true,
         "lint" => input.run_type == WikiRunType::Lint,
-        "archive" => input.run_type == WikiRunType::Archive,
+        ARCHIVE => input.run_type == WikiRunType::Archive,
         _ => false,
     };
     if !is_exempt {
-        for text in list_new_unanchored(page) {
+        let question = find_question(page, after, input.run_type);
+        for text in list_new_unanchored(page).into_iter().filter(|text| question.as_ref() != Some(text)) {
             let shown: String = text.chars().take(80).collect();
             refuse(RunFault::ClaimUnanchored, format!("it has no source: {shown}"));
         }
@@ -120,11 +124,25 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
             refuse(RunFault::NoFootnote, "it quotes no source".to_owned());
         }
     }
+    if page.before.is_some_and(|before| before.kind == ARCHIVE) {
+        report(findings, page.file, RunFault::BlockChanged, "an archive is never changed".to_owned());
+    }
     check_markup(page, after, findings);
     if after.kind != OVERVIEW {
         kept::check_kept(page, after, findings);
     }
     check_code(page, after, input, findings);
+}
+
+/// The question of a new page that holds an answer: the one paragraph below its first heading of that name. It is a person's.
+fn find_question(page: &JudgedPage<'_>, after: &WikiPage, run_type: WikiRunType) -> Option<String> {
+    let is_answer = run_type == WikiRunType::Archive && page.before.is_none();
+    if !is_answer || !["qa", "insight", ARCHIVE].contains(&after.kind.as_str()) {
+        return None;
+    }
+    let is_heading = |block: &PageBlock| block.kind == BlockKind::Heading && block.text() == QUESTION_HEADING;
+    let mut below = page.claims_after.blocks.iter().skip_while(|block| !is_heading(block)).skip(1);
+    below.next().filter(|block| block.kind == BlockKind::Paragraph).map(PageBlock::text)
 }
 
 fn is_known_footnote(page: &JudgedPage<'_>, label: &str) -> bool {

@@ -24,7 +24,7 @@ pub(super) fn read_json<T: DeserializeOwned>(dir: &Dir, name: &str) -> io::Resul
     }
 }
 
-pub(super) fn read_bytes(dir: &Dir, name: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_bytes(dir: &Dir, name: &str, limit: usize) -> io::Result<Option<Vec<u8>>> {
     match dir.symlink_metadata(name) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),

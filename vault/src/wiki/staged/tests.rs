@@ -10,6 +10,7 @@ fn meta() -> RunMeta {
         by: "ann".into(),
         began,
         source: None,
+        answer: None,
         writer: "rules".into(),
     }
 }

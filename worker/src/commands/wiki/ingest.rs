@@ -5,7 +5,7 @@
 use super::{OpenedWikis, open_vault};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::commands::resolve::request_from_vault;
-use crate::config::ClerkChoice;
+use crate::config::{ClerkChoice, StewardConfig};
 use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -91,8 +91,7 @@ pub(super) async fn run(
         return Ok(CommandExit::Ok);
     }
     let by = steward_server::access::parse_caller_name(&config.operator)?;
-    let is_by_model = *config.wiki_clerk.as_ref().unwrap_or(&config.clerk) != ClerkChoice::Rules;
-    let patience = if is_by_model { MODEL_PATIENCE } else { PATIENCE };
+    let (is_by_model, patience) = (has_model(&config), find_patience(&config));
     if is_by_model {
         eprintln!(
             "A model writes the pages, which takes some minutes. If you stop waiting, it goes on beside a running `steward up`."
@@ -122,6 +121,16 @@ pub(super) async fn run(
         () if done.iter().any(IngestedDocument::is_refused) => CommandExit::Refused,
         () => CommandExit::Ok,
     })
+}
+
+/// Whether a model writes the wikis.
+pub(super) fn has_model(config: &StewardConfig) -> bool {
+    *config.wiki_clerk.as_ref().unwrap_or(&config.clerk) != ClerkChoice::Rules
+}
+
+/// How long a run may take.
+pub(super) fn find_patience(config: &StewardConfig) -> Duration {
+    if has_model(config) { MODEL_PATIENCE } else { PATIENCE }
 }
 
 /// What is the same for all documents of a command.
@@ -306,8 +315,16 @@ fn describe(done: &IngestedDocument) -> String {
         }
         None => {}
     }
-    match &done.ingested {
-        Some(IngestOutput::Committed { run, pages, notes, record, writer }) => {
+    lines.extend(done.ingested.as_ref().map(describe_ingested));
+    lines.extend(done.failed.iter().map(|reason| format!("stopped here: {}", escape_text(reason))));
+    format!("{}: {}", escape_text(&done.document), lines.join("\n"))
+}
+
+/// What became of a run, in words.
+pub(super) fn describe_ingested(output: &IngestOutput) -> String {
+    let mut lines = Vec::new();
+    match output {
+        IngestOutput::Committed { run, pages, notes, record, writer } => {
             let how = match writer.as_str() {
                 "rules" => "by fixed rules, nothing was understood".to_owned(),
                 model => format!("by {}", escape_text(model)),
@@ -317,16 +334,14 @@ fn describe(done: &IngestedDocument) -> String {
             lines.extend(notes.iter().map(|note| escape_text(note)));
             lines.push(format!("take it back: steward wiki runs revert {}", run.short()));
         }
-        Some(IngestOutput::Pending { run }) => {
+        IngestOutput::Pending { run } => {
             let run = run.short();
             lines.push(format!("it waits: steward wiki runs show {run}, then approve or reject it"));
         }
-        Some(IngestOutput::Nothing { reason }) => lines.push(escape_text(reason)),
-        Some(IngestOutput::Refused { message, .. }) => {
+        IngestOutput::Nothing { reason } => lines.push(escape_text(reason)),
+        IngestOutput::Refused { message, .. } => {
             lines.push(format!("refused: {}", escape_text(message)));
         }
-        None => {}
     }
-    lines.extend(done.failed.iter().map(|reason| format!("stopped here: {}", escape_text(reason))));
-    format!("{}: {}", escape_text(&done.document), lines.join("\n"))
+    lines.join("\n")
 }

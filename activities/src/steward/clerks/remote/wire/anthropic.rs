@@ -169,13 +169,12 @@ fn turn_body(conversation: &Conversation, data: &str, target: &ModelTarget<'_>) 
     let tool = |tool: &ToolDefinition| json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
     // The rules and the tools are the same for every run: the vendor keeps them.
     let rules = json!([{"type": "text", "text": conversation.rules, "cache_control": {"type": "ephemeral"}}]);
-    json!({
-        "model": target.model,
-        "max_tokens": target.max_tokens,
-        "system": rules,
-        "messages": messages,
-        "tools": conversation.tools.iter().map(tool).collect::<Vec<_>>(),
-    })
+    let mut body =
+        json!({"model": target.model, "max_tokens": target.max_tokens, "system": rules, "messages": messages});
+    if !conversation.tools.is_empty() {
+        body["tools"] = conversation.tools.iter().map(tool).collect();
+    }
+    body
 }
 
 fn read_turn(response: &Value, _: ToolForm) -> Result<TurnCompletion, &'static str> {

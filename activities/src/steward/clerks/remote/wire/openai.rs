@@ -81,6 +81,8 @@ fn turn_body(conversation: &Conversation, data: &str, target: &ModelTarget<'_>) 
         "stream": false,
     });
     match conversation.form {
+        // Some servers refuse an empty list.
+        ToolForm::Native if conversation.tools.is_empty() => {}
         ToolForm::Native => body["tools"] = render_functions(conversation),
         ToolForm::Json => {
             body["response_format"] = json!({

@@ -1,0 +1,74 @@
+//! Stages the page of an answer that is kept.
+//!
+//! It is judged as any other page. An archive whose text does not rest on quotes alone waits for a person.
+
+use super::stage::{StageSettings, begin_run, check_accepted, check_stop, find_begun, finish_staging};
+use super::{NOT_FOUND, UNPROCESSABLE, reject};
+use steward_domain::time::format_millis;
+use steward_domain::wiki::query::FiledKind;
+use steward_domain::wiki::run::{RunId, WikiRunType};
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::wiki::answers::{read_answers, stage_answer_page};
+use steward_vault::wiki::request::WikiRunError;
+use steward_vault::wiki::runs::find_run_records;
+use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, StagedRuns};
+use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
+use steward_workflows::{FileAnswerInput, StageIngestOutput};
+
+/// Stages the page of an answer, and says whether the run waits for a person.
+pub(super) fn stage_filed_answer(
+    writer: &VaultWriter,
+    input: &FileAnswerInput,
+    settings: &StageSettings,
+) -> Result<StageIngestOutput, WikiRunError> {
+    let root = writer.root();
+    let folder = find_wiki_folder(root, &input.wiki)?;
+    let runs = StagedRuns::new(root);
+    let (at, kind) = (format_millis(input.at), input.kind.to_string());
+    let name = RunId::derive(input.at, &["file-back", &input.wiki, &input.answer, &kind, &at]);
+    if let Some(held) = check_stop(root, find_begun(&runs, &name)?.as_ref()) {
+        return Ok(held);
+    }
+    let refuse = |status, message: &str| Ok(StageIngestOutput::Refused { status, message: message.to_owned() });
+    let Some(answer) = read_answers(root, &input.wiki)?.into_iter().find(|answer| answer.id == input.answer) else {
+        return refuse(NOT_FOUND, "there is no such answer: answers are kept for 30 days");
+    };
+    let is_by_rules = answer.clerk.is_none();
+    if is_by_rules && answer.citations.is_empty() {
+        return refuse(UNPROCESSABLE, "the wiki did not answer this question, so there is nothing to keep");
+    }
+    let wiki = read_wiki(root, &input.wiki, &folder)?;
+    if let Some(refusal) = check_accepted(&wiki, &input.wiki) {
+        return Ok(refusal);
+    }
+    let meta = RunMeta {
+        run: name,
+        wiki: input.wiki.clone(),
+        folder,
+        run_type: WikiRunType::Archive,
+        by: input.by.clone(),
+        began: input.at,
+        source: None,
+        answer: Some(answer.id.clone()),
+        writer: if is_by_rules { RULES_WRITER.to_owned() } else { answer.writer.clone() },
+    };
+    let run = match begin_run(&runs, &meta)? {
+        Ok(run) => run,
+        Err(refusal) => return Ok(refusal),
+    };
+    // A repeat after a crash finds its own run committed, and its page has the title already.
+    if !find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty() {
+        return Ok(StageIngestOutput::Staged { run: meta.run, waits: false });
+    }
+    match stage_answer_page(root, &wiki, &run, &answer, input.kind) {
+        Ok(is_anchored) => {
+            let is_archive = input.kind == FiledKind::Archive || answer.citations.is_empty();
+            let is_draft = is_archive && !is_by_rules && !is_anchored;
+            finish_staging(root, &wiki, run, settings, is_draft)
+        }
+        Err(e) => {
+            let (status, message) = reject(&run, e)?;
+            Ok(StageIngestOutput::Refused { status, message })
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Answers to questions about a wiki: the pages that may hold one, the log of what was asked, and the page of an answer.
+//!
+//! The log is `.steward/wiki/<name>/answers.jsonl`. It has one line for each question, of the last 30 days. Only its owner can
+//! read it. It may have been edited, so a line that cannot be read is left out.
+
+use crate::files::durable;
+use crate::files::root::{VaultRoot, make_real_folder, open_real_folder};
+use crate::index::Index;
+use crate::wiki::folder::{WikiContents, WikiFolder};
+use crate::wiki::quotes::SourceTexts;
+use crate::wiki::request::WikiRunError;
+use crate::wiki::search::search_indexed;
+use crate::wiki::staged::StagedRun;
+use crate::wiki::staged::files::read_bytes;
+use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current};
+use chrono::{DateTime, TimeDelta, Utc};
+use std::fs::File;
+use std::io;
+use steward_domain::wiki::OVERVIEW_FILE;
+use steward_domain::wiki::claims::read_claims;
+use steward_domain::wiki::page::{WikiPage, may_be_page, read_page};
+use steward_domain::wiki::path::PagePath;
+use steward_domain::wiki::plan::RunFile;
+use steward_domain::wiki::query::{ANSWER_PAGES, Citation, FiledKind, WikiAnswer, render_filed_page};
+use steward_domain::wiki::search::{PageFilter, search_pages};
+
+/// The folder of what is kept about wikis, in our own folder.
+const WIKI: &str = "wiki";
+const ANSWERS: &str = "answers.jsonl";
+const LOCK: &str = "lock";
+/// How long an answer is kept, in days, and how many at most.
+const KEEP_DAYS: i64 = 30;
+const KEEP_ANSWERS: usize = 2_000;
+/// The largest log, in bytes: as many answers of the largest size.
+const MAX_LOG: usize = 128 * 1024 * 1024;
+
+/// The pages that may hold an answer.
+pub struct QueryPages {
+    folder: WikiFolder,
+    /// The registry, and the names of all files.
+    pub contents: WikiContents,
+    pub overview: Option<WikiPage>,
+    /// Best first.
+    pub pages: Vec<WikiPage>,
+}
+
+impl QueryPages {
+    /// Whether the wiki has no page but the overview.
+    #[must_use]
+    pub fn is_empty_wiki(&self) -> bool {
+        !self.contents.files.iter().any(|file| may_be_page(file) && file != OVERVIEW_FILE)
+    }
+
+    /// Compares the words of these citations with their sources, as they are now.
+    pub fn check_citations(&self, citations: &mut [Citation]) {
+        let ids = citations.iter().map(|cited| cited.anchor.source.clone()).collect();
+        let texts = SourceTexts::read(&self.folder, &self.contents, ids);
+        let checker = texts.index();
+        for cited in citations {
+            cited.fault = checker.check(&cited.anchor).fault;
+        }
+    }
+}
+
+/// Finds the pages for a question, with the index or without it.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub async fn find_query_pages(
+    index: &Index,
+    root: &VaultRoot,
+    wiki: &str,
+    question: &str,
+) -> Result<QueryPages, ReadWikiError> {
+    let filter = PageFilter::default();
+    let indexed = search_indexed(index, root, wiki, question, &filter, ANSWER_PAGES).await;
+    let files = indexed.ok().flatten().map(|hits| hits.into_iter().map(|hit| hit.file).collect::<Vec<_>>());
+    let (root, wiki, question) = (root.clone(), wiki.to_owned(), question.to_owned());
+    let read = move || -> Result<QueryPages, ReadWikiError> {
+        let path = find_wiki_folder(&root, &wiki)?;
+        let folder = WikiFolder::open(&root.path().join(&path)).map_err(|source| ReadWikiError::Io { path, source })?;
+        let files = files.unwrap_or_else(|| {
+            let hits = search_pages(&folder.read().pages, &question, &PageFilter::default(), ANSWER_PAGES);
+            hits.into_iter().map(|hit| hit.file).collect()
+        });
+        let wanted: Vec<String> = std::iter::once(OVERVIEW_FILE.to_owned()).chain(files).collect();
+        let mut contents = folder.read_some(&wanted);
+        let (overview, pages) =
+            std::mem::take(&mut contents.pages).into_iter().partition::<Vec<_>, _>(|page| page.file == OVERVIEW_FILE);
+        Ok(QueryPages { folder, contents, overview: overview.into_iter().next(), pages })
+    };
+    let failed = |e: tokio::task::JoinError| ReadWikiError::Io { path: WIKI.to_owned(), source: io::Error::other(e) };
+    tokio::task::spawn_blocking(read).await.map_err(failed)?
+}
+
+/// All answers that are kept about a wiki, oldest first.
+///
+/// # Errors
+/// [`ReadWikiError::Io`].
+pub fn read_answers(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiAnswer>, ReadWikiError> {
+    let failed = |source| ReadWikiError::Io { path: format!(".steward/{WIKI}/{wiki}/{ANSWERS}"), source };
+    let Some(all) = root.find_own_folder(Some(WIKI)).map_err(failed)? else { return Ok(Vec::new()) };
+    let Some(dir) = open_real_folder(&all, wiki).map_err(failed)? else { return Ok(Vec::new()) };
+    let bytes = read_bytes(&dir, ANSWERS, MAX_LOG).map_err(failed)?.unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+    Ok(lines.filter(|answer: &WikiAnswer| answer.wiki == wiki).collect())
+}
+
+/// Keeps an answer, and drops those that are too old. Returns after it is durable. One that is kept already stays.
+///
+/// # Errors
+/// [`ReadWikiError::Io`].
+pub fn keep_answer(root: &VaultRoot, answer: &WikiAnswer, now: DateTime<Utc>) -> Result<(), ReadWikiError> {
+    let failed = |source| ReadWikiError::Io { path: format!(".steward/{WIKI}/{}/{ANSWERS}", answer.wiki), source };
+    let all = root.make_own_folder(Some(WIKI)).map_err(failed)?;
+    let dir = make_real_folder(&all, &answer.wiki).map_err(failed)?;
+    let lock = dir.open_with(LOCK, cap_std::fs::OpenOptions::new().create(true).write(true)).map_err(failed)?;
+    let lock: File = lock.into_std();
+    lock.lock().map_err(failed)?;
+    let mut answers = read_answers(root, &answer.wiki)?;
+    if answers.iter().any(|known| known.id == answer.id) {
+        return Ok(());
+    }
+    answers.retain(|known| now - known.at < TimeDelta::days(KEEP_DAYS));
+    answers.push(answer.clone());
+    let spare = answers.len().saturating_sub(KEEP_ANSWERS);
+    let lines = answers.iter().skip(spare).map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
+    let text = lines.map_err(|e| failed(e.into()))?.join("\n") + "\n";
+    durable::replace_private_file(&dir, ANSWERS, text.as_bytes()).map_err(failed)?;
+    durable::sync_folder(&dir).map_err(failed)
+}
+
+/// Stages the page of an answer. Returns whether every paragraph of the answer ends in a mark.
+///
+/// # Errors
+/// [`WikiRunError`].
+pub fn stage_answer_page(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    run: &StagedRun,
+    answer: &WikiAnswer,
+    kind: FiledKind,
+) -> Result<bool, WikiRunError> {
+    let filed = render_filed_page(answer, kind, &wiki.state.pages, run.meta.began);
+    let path = PagePath::new(&run.meta.folder, &filed.file)?;
+    if read_current(root, &path).map_err(WikiRunError::refuse)?.is_some() {
+        return Err(WikiRunError::refuse(format!("{path} is there already and is not a page: rename it")));
+    }
+    let page = read_page(&filed.file, filed.text.as_bytes()).page;
+    let claims = page.map(|page| read_claims(page.document.body(), &page.body.disputed)).unwrap_or_default();
+    // One paragraph is the question.
+    let is_anchored = !claims.claims.is_empty() && claims.list_unanchored().count() <= 1;
+    run.stage(&[RunFile { path, before: None, after: Some(filed.text.into_bytes()) }], Vec::new(), Vec::new())?;
+    Ok(is_anchored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(id: &str, at: &str) -> WikiAnswer {
+        WikiAnswer {
+            id: id.into(),
+            wiki: "plot".into(),
+            by: "ann".into(),
+            at: at.parse().unwrap(),
+            question: "Why?".into(),
+            text: "Because.".into(),
+            writer: "rules".into(),
+            pages: Vec::new(),
+            citations: Vec::new(),
+            unknown: Vec::new(),
+            clerk: None,
+        }
+    }
+
+    #[test]
+    fn answers_are_kept_once_and_for_thirty_days() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = VaultRoot::open(dir.path()).unwrap();
+        let now = "2026-11-22T09:15:04Z".parse().unwrap();
+        assert_eq!(read_answers(&root, "plot").unwrap(), []);
+        let (old, new) = (answer("00000001", "2026-10-22T09:15:05Z"), answer("00000002", "2026-11-22T09:15:04Z"));
+        keep_answer(&root, &old, "2026-10-22T09:15:05Z".parse().unwrap()).unwrap();
+        keep_answer(&root, &new, now).unwrap();
+        keep_answer(&root, &new, now).unwrap();
+        assert_eq!(read_answers(&root, "plot").unwrap(), [new]);
+        // Whoever edits the log loses that line alone.
+        let log = dir.path().join(".steward/wiki/plot/answers.jsonl");
+        let text = std::fs::read_to_string(&log).unwrap();
+        std::fs::write(&log, format!("{{broken\n{text}")).unwrap();
+        assert_eq!(read_answers(&root, "plot").unwrap().len(), 1);
+        assert_eq!(read_answers(&root, "other").unwrap(), []);
+    }
+}
