@@ -60,5 +60,6 @@ mod user_file;
 mod vanished;
 mod wake;
 mod wiki;
+mod wiki_query;
 mod wiki_runs;
 mod wiki_writer;

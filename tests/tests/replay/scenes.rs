@@ -25,7 +25,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 39] = [
+const SCENES: [(&str, Scene); 41] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -64,6 +64,8 @@ const SCENES: [(&str, Scene); 39] = [
     ("wiki-ingest", |w| wiki_ingest(w, false).boxed_local()),
     ("wiki-ingest-draft", |w| wiki_ingest(w, true).boxed_local()),
     ("wiki-ingest-model", |w| wiki_ingest_by_model(w).boxed_local()),
+    ("wiki-query", |w| wiki_query(w).boxed_local()),
+    ("wiki-file-back", |w| wiki_file_back(w).boxed_local()),
     ("drill", |w| run_of(w, "ReversibilityDrillWorkflow", &[]).boxed_local()),
 ];
 
@@ -427,6 +429,33 @@ async fn wiki_ingest_by_model(world: World) -> (World, String) {
     })
     .await;
     wiki_ingest(world.asking(&clerk), true).await
+}
+
+/// A model that is busy once, and then answers with the words of a page.
+async fn wiki_query(world: World) -> (World, String) {
+    let clerk = Clerk::start(|asked| match asked.number {
+        1 => Says::Status(429, Some("1".to_owned())),
+        _ => Says::Text("It ends in March.".to_owned()),
+    })
+    .await;
+    let (world, _) = wiki_ingest(world, false).await;
+    let world = world.asking(&clerk);
+    let _worker = world.worker().await;
+    let input = json!({"wiki": "allotment", "question": "When does it end?", "by": "ann", "at": Utc::now()});
+    let run = world.begin_as("wiki-query", "QueryWorkflow", &input).await;
+    assert_eq!(run.result().await["kind"], "answered");
+    (world, run.id().to_owned())
+}
+
+async fn wiki_file_back(world: World) -> (World, String) {
+    let (world, _) = wiki_ingest(world, false).await;
+    let _worker = world.worker().await;
+    let input = json!({"wiki": "allotment", "question": "When does the lease end?", "by": "ann", "at": Utc::now()});
+    let answered = world.begin_as("wiki-query", "QueryWorkflow", &input).await.result().await;
+    let input = json!({"wiki": "allotment", "answer": answered["answer"], "kind": "qa", "by": "ann", "at": Utc::now()});
+    let run = world.begin_as("wiki-file-back", "FileBackWorkflow", &input).await;
+    assert_eq!(run.result().await["kind"], "committed");
+    (world, run.id().to_owned())
 }
 
 /// One run of a workflow without arguments, while these schedules are paused because they could be faster.

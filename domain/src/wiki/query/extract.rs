@@ -4,12 +4,15 @@
 
 use crate::wiki::claims::{Claim, MAX_STATEMENT, read_claims};
 use crate::wiki::compile::EXTRACT_LINE;
-use crate::wiki::page::WikiPage;
+use crate::wiki::page::{DisputedBlock, WikiPage};
 use crate::wiki::search::{list_query_words, split_words};
 use std::collections::BTreeSet;
 
 /// The most claims of an answer.
 const MAX_CLAIMS: usize = 5;
+
+/// A claim that weighs less than this share of the best one is left out: it holds common words alone.
+const LEAST_SHARE: f64 = 0.5;
 
 /// A claim of a page, with the words of the question that it holds.
 struct FoundClaim<'p> {
@@ -19,32 +22,53 @@ struct FoundClaim<'p> {
 }
 
 /// The claims of these pages that answer a question best, as a list of Markdown; `None` if no claim holds one of its words.
+/// If one stands in a dispute, the other side follows it.
 #[must_use]
 pub fn extract_answer(question: &str, pages: &[WikiPage]) -> Option<String> {
     let asked = list_query_words(question);
-    let mut found: Vec<FoundClaim<'_>> = Vec::new();
-    let mut count = 0.0;
-    for page in pages {
-        for claim in read_claims(page.document.body(), &page.body.disputed).claims {
-            count += 1.0;
-            let words: BTreeSet<String> = split_words(&claim.statement).filter(|word| asked.contains(word)).collect();
-            let is_repeated = found.iter().any(|known| known.claim.statement == claim.statement);
-            if !words.is_empty() && !is_repeated {
-                found.push(FoundClaim { page, claim, words });
+    let claims = list_claims(pages, &asked);
+    let weigh = |word: &String| {
+        let holders = claims.iter().filter(|claim| claim.words.contains(word)).count() as f64;
+        (1.0 + claims.len() as f64 / holders.max(1.0)).ln()
+    };
+    let score = |claim: &FoundClaim<'_>| claim.words.iter().map(weigh).sum::<f64>();
+    let mut ranked: Vec<(f64, &FoundClaim<'_>)> = claims.iter().map(|claim| (score(claim), claim)).collect();
+    // The sort is stable: of equal claims, that of the better page comes first.
+    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let best = ranked.first().map_or(0.0, |(score, _)| *score);
+    ranked.retain(|(score, _)| *score > 0.0 && *score >= best * LEAST_SHARE);
+    let mut chosen: Vec<&FoundClaim<'_>> = Vec::new();
+    for (_, claim) in ranked {
+        let others = claims.iter().filter(|other| is_other_side(claim, other));
+        for claim in std::iter::once(claim).chain(others) {
+            if chosen.iter().all(|known| known.claim.statement != claim.claim.statement) {
+                chosen.push(claim);
             }
         }
     }
-    let weigh = |word: &String| {
-        let holders = found.iter().filter(|claim| claim.words.contains(word)).count() as f64;
-        (1.0 + count / holders.max(1.0)).ln()
-    };
-    let mut ranked: Vec<(f64, &FoundClaim<'_>)> =
-        found.iter().map(|claim| (claim.words.iter().map(weigh).sum(), claim)).collect();
-    // The sort is stable: of equal claims, that of the better page comes first.
-    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    ranked.truncate(MAX_CLAIMS);
-    let lines: String = ranked.iter().map(|(_, claim)| render_claim(claim)).collect();
+    chosen.truncate(MAX_CLAIMS);
+    let lines: String = chosen.into_iter().map(render_claim).collect();
     (!lines.is_empty()).then(|| format!("{EXTRACT_LINE}\n\n{lines}"))
+}
+
+/// All claims of the pages, those in a dispute first: it must not be missed because another page has one of its sides.
+fn list_claims<'p>(pages: &'p [WikiPage], asked: &BTreeSet<String>) -> Vec<FoundClaim<'p>> {
+    let mut claims: Vec<FoundClaim<'_>> = Vec::new();
+    for page in pages {
+        for claim in read_claims(page.document.body(), &page.body.disputed).claims {
+            let words = split_words(&claim.statement).filter(|word| asked.contains(word)).collect();
+            claims.push(FoundClaim { page, claim, words });
+        }
+    }
+    claims.sort_by_key(|found| !found.claim.is_disputed);
+    claims
+}
+
+/// Whether two claims stand in one dispute.
+fn is_other_side(claim: &FoundClaim<'_>, other: &FoundClaim<'_>) -> bool {
+    let holds = |block: &DisputedBlock, line: usize| (block.first..=block.last).contains(&line);
+    let shares = |block: &DisputedBlock| holds(block, claim.claim.line) && holds(block, other.claim.line);
+    claim.page.file == other.page.file && claim.page.body.disputed.iter().any(shares)
 }
 
 fn render_claim(FoundClaim { page, claim, .. }: &FoundClaim<'_>) -> String {

@@ -65,6 +65,27 @@ fn a_question_gets_the_claims_that_hold_its_rarest_words() {
 }
 
 #[test]
+fn both_sides_of_a_dispute_are_shown() {
+    let (one, other) = (Anchor::new("lease", "The lease of plot 12 ends"), Anchor::new("letter", "on 31 March 2029."));
+    let body = format!(
+        "::: disputed\n> ⚠️ Contradiction: a vs b\n\nThe lease ends in 2027.[^{}]\n\nThe council says 2029.[^{}]\n:::\n\n{}\n{}\n",
+        one.label,
+        other.label,
+        one.render(),
+        other.render()
+    );
+    let head = "---\nschema: knowledge.entry/v1\nslug: two\nkind: entity\ntitle: Two\nupdated_at: \"2026-11-22T09:15:04Z\"\n---\n";
+    let disputed = crate::wiki::page::read_page("entities/two.md", format!("{head}{body}").as_bytes()).page.unwrap();
+    let pages: Vec<WikiPage> = pages().into_iter().chain([disputed]).collect();
+    let text = extract_answer("When does the lease end?", &pages).unwrap();
+    assert!(
+        text.contains("[[two|Two]], disputed: The lease ends in 2027.") && text.contains("The council says 2029."),
+        "{text}"
+    );
+    assert_eq!(text.matches("ends in 2027").count(), 1, "{text}");
+}
+
+#[test]
 fn only_what_the_wiki_has_is_cited() {
     let known = label("The lease of plot 12 ends on 31 March 2027.");
     let text = format!(

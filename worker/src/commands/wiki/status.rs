@@ -8,6 +8,7 @@ use anyhow::bail;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::wiki::finding::Severity;
 use steward_domain::wiki::log::{LogEntry, LogType, read_log};
 use steward_domain::wiki::overview::OVERVIEW;
@@ -113,7 +114,7 @@ fn describe(wikis: &[WikiStatus]) -> String {
                 if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) }
             ),
             format!("{}, {} of them ingested", wiki.sources, wiki.ingested_sources),
-            format!("{} errors, {} warnings", wiki.errors, wiki.warnings),
+            format!("{}, {}", count_noun(wiki.errors as u64, "error"), count_noun(wiki.warnings as u64, "warning")),
             entry,
         ]);
     }
