@@ -29,6 +29,7 @@ mod today;
 mod trust;
 mod undo;
 mod undo_batch;
+mod wiki;
 
 pub(crate) use assets::serve_asset;
 
@@ -63,9 +64,17 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .route("/charts", get(charts::show_charts))
         .route("/batch", get(batch::show_batch))
         .route("/batch/undo", get(undo_batch::show_batch_undo))
+        .route("/wikis", get(wiki::show_wikis))
+        .route("/wikis/{wiki}", get(wiki::show_wiki))
+        .route("/wikis/{wiki}/runs/{run}", get(wiki::show_run))
+        .route("/wikis/{wiki}/pages/{page}", get(wiki::show_page))
+        .route("/wikis/{wiki}/answers/{answer}", get(wiki::show_answer))
         .route("/live", get(live::stream_live_updates));
     let act_routes = Router::new()
         .route("/actions/{id}/resolve", post(click::resolve_action))
+        .route("/wikis/{wiki}/ask", post(wiki::ask_wiki))
+        .route("/wikis/{wiki}/answers/{answer}/save", post(wiki::save_answer))
+        .route("/wikis/{wiki}/runs/{run}", post(wiki::resolve_run))
         .route("/snooze", post(snooze::snooze_note))
         .route("/stop", post(click::stop_vault))
         .route("/check", post(click::check_matter))

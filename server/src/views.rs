@@ -18,6 +18,7 @@ pub mod streams;
 pub mod tracker;
 pub mod trust;
 pub mod why;
+pub mod wiki;
 pub mod withheld;
 
 use crate::http::holder::VaultHolder;

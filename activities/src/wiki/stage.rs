@@ -150,7 +150,7 @@ fn leave_to_person(
         return reject(run, WikiRunError::Verdict(Box::new(verdict))).map(Some);
     }
     let reason = format!("it waits for a person; the rules found no fault{checked}");
-    run.set_status(RunState::Pending, Utc::now(), &reason)?;
+    run.leave_to_person(Utc::now(), &reason)?;
     Ok(None)
 }
 

@@ -14,6 +14,7 @@ use chrono::Utc;
 use steward_domain::gates::mode::ModeName;
 use steward_vault::gates::stop;
 use steward_vault::index::ActionFilter;
+use steward_vault::wiki::create::list_wikis;
 
 /// The header and footer of every page.
 pub(crate) struct PageFrame {
@@ -33,6 +34,8 @@ pub(crate) struct PageFrame {
     /// The values of the variables behind the mode's name.
     pub(super) mode_values: String,
     pub(super) waiting: u64,
+    /// Whether the vault has a wiki. Without one the navigation does not name them.
+    pub(super) has_wikis: bool,
     pub(super) vault: String,
     /// The Temporal UI at this namespace's schedules.
     pub(super) temporal: Option<String>,
@@ -72,6 +75,7 @@ impl PageFrame {
                 settings.default_ceiling.as_str()
             ),
             waiting: app.views.actions().count_pending_actions(Utc::now()).await?,
+            has_wikis: list_wikis(app.views.root()).is_ok_and(|wikis| !wikis.is_empty()),
             vault: app.views.root().path().display().to_string(),
             temporal: settings.temporal_ui.map(|ui| format!("{ui}/schedules")),
             seen: newest.max(app.revision.borrow().seq),

@@ -15,6 +15,7 @@ use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
 use crate::pages::batch::format_class;
 use crate::pages::undo_batch;
+use crate::pages::wiki::{self, WikiNews};
 use crate::views::problems::{self, AttentionItem};
 use askama::Template;
 use axum::Extension;
@@ -94,6 +95,8 @@ struct TodayPage {
     would: TodaySection,
     resolved: Vec<ActionCard>,
     snoozed: Vec<SnoozedRow>,
+    /// What happened in the wikis, and what waits there.
+    wikis: WikiNews,
     expired: usize,
     /// Whether the cards that a person calls right or wrong come first.
     is_watching: bool,
@@ -152,6 +155,7 @@ pub(crate) async fn show_today(
         would: TodaySection::from_cards(would, FIRST),
         resolved,
         snoozed: list_snoozed(app, now).await?,
+        wikis: wiki::read_news(app, now - TimeDelta::hours(HOURS)).await?,
         expired: count_expired(app, now).await?,
         is_watching: page.mode_name == ModeName::Watch,
         quiet: describe_quiet_checks(app).await?,

@@ -20,3 +20,4 @@ mod temporal;
 mod trust_report;
 mod undo;
 mod web_app;
+mod wikis;

@@ -69,11 +69,22 @@ fn read_record_name(name: &str, kind: ActionKind) -> Option<NamedRecord> {
 /// # Errors
 /// The folder of the records cannot be listed.
 pub fn list_runs(root: &VaultRoot, wiki: Option<&str>) -> Result<Vec<RunSummary>, VaultRootError> {
-    let records = list_records(root, &[ActionKind::Wiki], wiki)?;
+    list_newest_runs(root, wiki, usize::MAX)
+}
+
+/// Lists the newest committed runs, at most so many, oldest first; of one wiki, or of all.
+///
+/// # Errors
+/// The folder of the records cannot be listed.
+pub fn list_newest_runs(root: &VaultRoot, wiki: Option<&str>, limit: usize) -> Result<Vec<RunSummary>, VaultRootError> {
+    let mut records = list_records(root, &[ActionKind::Wiki], wiki)?;
+    // The name of a run begins with its second.
+    records.sort_by(|a, b| a.run.cmp(&b.run));
+    records.drain(..records.len().saturating_sub(limit));
     let mut runs: Vec<RunSummary> =
         records.iter().filter_map(|record| Some(read_record(root, &record.path)?.summary)).collect();
     runs.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| a.run.cmp(&b.run)));
-    // A rollback that was taken back itself takes nothing back.
+    // A rollback is newer than what it takes back, so it is among these. One that was taken back itself takes nothing back.
     let mut reverted: BTreeMap<RunId, RunId> = BTreeMap::new();
     for run in runs.iter().rev() {
         if let Some(reverts) = run.reverts.clone().filter(|_| !reverted.contains_key(&run.run)) {

@@ -85,6 +85,9 @@ pub struct RunStatus {
     pub at: DateTime<Utc>,
     /// One line for people.
     pub reason: String,
+    /// A person decides about it.
+    #[serde(default)]
+    pub waits: bool,
 }
 
 /// What a run wants to change.
@@ -327,8 +330,19 @@ impl StagedRun {
     /// # Errors
     /// [`StagedRunError::Io`].
     pub fn set_status(&self, state: RunState, at: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
-        let status = RunStatus { state, at, reason: reason.to_owned() };
-        write_json(&self.dir, STATUS, &status).map_err(self.failed())
+        self.write_status(&RunStatus { state, at, reason: reason.to_owned(), waits: false })
+    }
+
+    /// Leaves the run to a person.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn leave_to_person(&self, at: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
+        self.write_status(&RunStatus { state: RunState::Pending, at, reason: reason.to_owned(), waits: true })
+    }
+
+    fn write_status(&self, status: &RunStatus) -> Result<(), StagedRunError> {
+        write_json(&self.dir, STATUS, status).map_err(self.failed())
     }
 
     /// The state; `None` for a run that has just begun.

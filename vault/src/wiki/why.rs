@@ -116,8 +116,28 @@ impl WhyPages {
 /// Explains what a claim, a page, a tag, a source or words name, in this order. `records` are the vault and the wiki's name there.
 #[must_use]
 pub fn explain(folder: &WikiFolder, pages: &WhyPages, records: Option<(&VaultRoot, &str)>, what: &str) -> WhyReport {
-    let contents = &pages.contents;
-    let (match_type, found) = find_claims(contents, &pages.best, what);
+    let (match_type, found) = find_claims(&pages.contents, &pages.best, what);
+    WhyReport { match_type, claims: explain_claims(folder, &pages.contents, records, found) }
+}
+
+/// Explains all claims of one page of a wiki of the vault.
+#[must_use]
+pub fn explain_page(
+    folder: &WikiFolder,
+    contents: &WikiContents,
+    page: &WikiPage,
+    root: &VaultRoot,
+    wiki: &str,
+) -> Vec<ExplainedClaim> {
+    explain_claims(folder, contents, Some((root, wiki)), list_claims(page))
+}
+
+fn explain_claims(
+    folder: &WikiFolder,
+    contents: &WikiContents,
+    records: Option<(&VaultRoot, &str)>,
+    found: Vec<FoundClaim<'_>>,
+) -> Vec<ExplainedClaim> {
     let ids = found.iter().flat_map(|found| &found.anchors).map(|anchor| anchor.source.clone()).collect();
     let texts = SourceTexts::read(folder, contents, ids);
     let checker = texts.index();
@@ -144,7 +164,7 @@ pub fn explain(folder: &WikiFolder, pages: &WhyPages, records: Option<(&VaultRoo
             is_disputed: claim.is_disputed,
         }
     });
-    WhyReport { match_type, claims: claims.collect() }
+    claims.collect()
 }
 
 /// A claim that a question names.

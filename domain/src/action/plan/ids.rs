@@ -18,6 +18,13 @@ impl ContentHash {
         Self(encode_hex(&Sha256::digest(bytes)))
     }
 
+    /// Reads a hash; `None` for anything but 64 hex digits in lower case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let is_hex = text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        is_hex.then(|| Self(text.to_owned()))
+    }
+
     /// 64 hex digits.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -3,27 +3,20 @@
 //! The lists are read from audit records and staged runs. The process that holds the vault carries out the rest.
 
 use super::requests::{NamedRun, describe_outcome, find_run, print_outcome, request_change};
-use super::{OpenedWikis, open_vault, show_changed_lines};
+use super::{OpenedWikis, open_vault};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
 use crate::cli::wiki::RunsCommand;
 use crate::config::StewardConfig;
-use anyhow::bail;
-use chrono::{DateTime, Utc};
-use serde::Serialize;
-use serde_json::json;
-use std::collections::BTreeSet;
+use anyhow::{Context, bail};
 use std::path::Path;
-use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::RecordPath;
 use steward_domain::wiki::OVERVIEW_FILE;
-use steward_domain::wiki::details::{ClaimRecord, FileRecord, RecordedContent};
+use steward_domain::wiki::details::FileRecord;
 use steward_domain::wiki::page::may_be_page;
-use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::RunId;
-use steward_domain::wiki::verify::RulesVerdict;
+use steward_server::views::wiki::{DiffSide, WikiRunRow, WikiRunView, find_wiki_run, list_wiki_runs};
 use steward_vault::files::root::VaultRoot;
-use steward_vault::wiki::runs::{RunDetails, find_run_records, list_runs, read_run};
-use steward_vault::wiki::staged::{StagedRunSummary, StagedRuns};
+use steward_vault::wiki::runs::read_run;
 use steward_vault::wiki::state::find_wiki_folder;
 use steward_workflows::{WikiRequest, WikiRunOutput};
 
@@ -81,42 +74,9 @@ fn list_taken_back(root: &VaultRoot, record: &RecordPath) -> String {
     pages.map(line).collect()
 }
 
-/// A run in a list.
-#[derive(Debug, Serialize)]
-struct ListedRun {
-    run: RunId,
-    wiki: String,
-    run_type: String,
-    at: DateTime<Utc>,
-    state: String,
-    what: String,
-}
-
 fn list(root: &VaultRoot, wiki: Option<&str>, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let committed = list_runs(root, wiki)?;
-    let known: BTreeSet<RunId> = committed.iter().map(|run| run.run.clone()).collect();
-    let mut runs: Vec<ListedRun> = committed
-        .into_iter()
-        .map(|run| ListedRun {
-            state: run.reverted_by.map_or_else(|| "committed".to_owned(), |by| format!("taken back by {}", by.short())),
-            run: run.run,
-            wiki: run.wiki,
-            run_type: run.run_type.to_string(),
-            at: run.at,
-            what: run.reasoning,
-        })
-        .collect();
-    let waiting = StagedRuns::new(root).list()?.into_iter();
-    let is_shown = |run: &StagedRunSummary| !known.contains(&run.meta.run) && wiki.is_none_or(|it| it == run.meta.wiki);
-    runs.extend(waiting.filter(is_shown).map(|StagedRunSummary { meta, status }| ListedRun {
-        run: meta.run,
-        wiki: meta.wiki,
-        run_type: meta.run_type.to_string(),
-        at: meta.began,
-        state: status.state.to_string(),
-        what: status.reason,
-    }));
-    runs.sort_by(|a, b| (a.at, &a.run).cmp(&(b.at, &b.run)));
+    let mut runs = list_wiki_runs(root, wiki, usize::MAX)?;
+    runs.reverse();
     out.print_value(&runs, || {
         if runs.is_empty() {
             return "No run yet: `steward wiki ingest` makes pages of a document.".to_owned();
@@ -124,7 +84,8 @@ fn list(root: &VaultRoot, wiki: Option<&str>, out: CommandOutput) -> anyhow::Res
         let mut table = create_table(&["run", "wiki", "type", "at", "state", "what"]);
         for run in &runs {
             let at = run.at.format("%Y-%m-%d %H:%M").to_string();
-            let row = [run.run.short(), &run.wiki, &run.run_type, &at, &run.state, &run.what];
+            let state = describe_state(run);
+            let row = [shorten_run(&run.run), &run.wiki, &run.run_type, &at, &state, &run.what];
             table.add_row(row.map(escape_text));
         }
         table.to_string()
@@ -132,113 +93,45 @@ fn list(root: &VaultRoot, wiki: Option<&str>, out: CommandOutput) -> anyhow::Res
     Ok(CommandExit::Ok)
 }
 
-/// What a run changes, from its record or from where it is staged.
-struct ShownRun {
-    title: String,
-    files: Vec<ShownFile>,
-    claims: Vec<ClaimRecord>,
-    /// What the rules found about a run that waits.
-    verdict: Option<RulesVerdict>,
-    /// Lines that it adds to the ideas.
-    ideas: Vec<String>,
-    /// What is staged; `None` for a run that was committed.
-    staged: Option<ContentHash>,
+/// The 8 characters by which people name a run.
+fn shorten_run(run: &str) -> &str {
+    run.rsplit('-').next().unwrap_or(run)
 }
 
-struct ShownFile {
-    file: String,
-    before: Option<String>,
-    after: Option<String>,
+fn describe_state(run: &WikiRunRow) -> String {
+    match &run.reverted_by {
+        Some(by) => format!("taken back by {}", shorten_run(by)),
+        None if run.waits => "waits for you".to_owned(),
+        None => run.state.clone(),
+    }
 }
 
 fn show(root: &VaultRoot, name: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let NamedRun { run, .. } = find_run(root, name)?;
-    let shown = read_shown(root, &run)?;
-    let files: Vec<&str> = shown.files.iter().map(|file| file.file.as_str()).collect();
-    let value =
-        json!({"run": run, "title": shown.title, "files": files, "claims": shown.claims, "verdict": shown.verdict});
-    out.print_value(&value, || describe(&shown))?;
+    let shown = read_shown(root, &find_run(root, name)?.run)?;
+    out.print_value(&shown, || describe(&shown))?;
     Ok(CommandExit::Ok)
 }
 
-fn read_shown(root: &VaultRoot, run: &RunId) -> anyhow::Result<ShownRun> {
-    let records = find_run_records(root, run.as_str())?;
-    if let Some(RunDetails { summary, files, claims, missing_files }) =
-        records.first().and_then(|record| read_run(root, record))
-    {
-        let missing = if missing_files.is_empty() { "" } else { "; some files were not reached, see its record" };
-        let title = format!("{run}: {} of {}, {}{missing}", summary.run_type, summary.wiki, summary.reasoning);
-        return Ok(ShownRun {
-            title,
-            files: files.into_iter().map(show_recorded).collect(),
-            claims,
-            verdict: None,
-            ideas: Vec::new(),
-            staged: None,
-        });
-    }
-    let staged = StagedRuns::new(root).open(run)?;
-    let (plan, files) = staged.read_staged()?.unwrap_or_default();
-    let status = staged.read_status()?.map_or_else(String::new, |it| format!("{}: {}", it.state, it.reason));
-    let verdict = staged.read_verdict()?;
-    Ok(ShownRun {
-        title: format!("{run}: {} of {}, {status}", staged.meta.run_type, staged.meta.wiki),
-        files: files.into_iter().map(show_staged).collect(),
-        claims: verdict.as_ref().map_or_else(Vec::new, |verdict| verdict.claims.clone()),
-        verdict,
-        staged: Some(plan.hash()),
-        ideas: plan.ideas,
-    })
+fn read_shown(root: &VaultRoot, run: &RunId) -> anyhow::Result<WikiRunView> {
+    find_wiki_run(root, run.as_str())?.with_context(|| format!("the run {run} cannot be read"))
 }
 
-fn show_recorded(file: FileRecord) -> ShownFile {
-    let (before, after) = match file.content {
-        RecordedContent::Page { before, after } => {
-            (file.before.is_some().then_some(before), file.after.is_some().then_some(after))
-        }
-        RecordedContent::Entry(entry) => (Some(String::new()), Some(entry)),
-        RecordedContent::Accepted(text) => (Some(text.clone()), Some(text)),
-        RecordedContent::Hashes => (None, None),
-    };
-    ShownFile { file: file.file, before, after }
-}
-
-fn show_staged(file: RunFile) -> ShownFile {
-    let text = |bytes: Option<Vec<u8>>| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    ShownFile { file: file.path.file().to_owned(), before: text(file.before), after: text(file.after) }
-}
-
-fn describe(shown: &ShownRun) -> String {
-    let mut text = format!("{}\n", escape_text(&shown.title));
-    for finding in shown.verdict.iter().flat_map(|verdict| &verdict.findings) {
-        text.push_str(&format!(
-            "  {} {}: {}\n",
-            escape_text(&finding.file),
-            finding.fault,
-            escape_text(&finding.problem)
-        ));
-    }
+fn describe(shown: &WikiRunView) -> String {
+    let WikiRunRow { run, run_type, wiki, what, .. } = &shown.row;
+    let missing = if shown.missing_files.is_empty() { "" } else { "; some files were not reached, see its record" };
+    let title = format!("{run}: {run_type} of {wiki}, {}: {what}{missing}", describe_state(&shown.row));
+    let mut text = format!("{}\n", escape_text(&title));
+    text.extend(shown.findings.iter().map(|finding| format!("  {}\n", escape_text(finding))));
     for file in &shown.files {
-        let state = match (&file.before, &file.after) {
-            (None, Some(_)) => "new",
-            (Some(_), None) => "removed",
-            (Some(_), Some(_)) => "changed",
-            (None, None) => "written by code",
-        };
-        text.push_str(&format!("\n{} ({state})\n", escape_text(&file.file)));
-        let sides = (file.before.as_deref().unwrap_or_default(), file.after.as_deref().unwrap_or_default());
-        text.push_str(&show_changed_lines(sides.0, sides.1));
+        let change = if file.change == "rendered" { "written by code" } else { &file.change };
+        text.push_str(&format!("\n{} ({change})\n", escape_text(&file.file)));
+        for line in &file.lines {
+            let sign = if line.side == DiffSide::Before { '-' } else { '+' };
+            text.push_str(&format!("  {sign} {}\n", escape_text(&line.text)));
+        }
     }
     text.extend(shown.ideas.iter().map(|idea| format!("\n_ideas.md\n  + {}\n", escape_text(idea))));
-    for claim in &shown.claims {
-        let sources: Vec<&str> = claim.anchors.iter().map(|anchor| anchor.source.as_str()).collect();
-        text.push_str(&format!(
-            "{} {} {}\n",
-            claim.change,
-            escape_text(&claim.claim),
-            escape_text(&sources.join(", "))
-        ));
-    }
+    text.extend(shown.claims.iter().map(|claim| format!("{}\n", escape_text(claim))));
     text.trim_end().to_owned()
 }
 
@@ -251,7 +144,9 @@ async fn approve(
 ) -> anyhow::Result<CommandExit> {
     let NamedRun { run, wiki } = find_run(root, name)?;
     let shown = read_shown(root, &run)?;
-    let Some(staged) = shown.staged.clone() else { bail!("the run {run} is committed already") };
+    let Some(staged) = shown.staged.clone() else {
+        bail!("the run {run} does not wait: it is {}", describe_state(&shown.row))
+    };
     out.print_text(&describe(&shown))?;
     if !prompt_yes_no("Commit this run?") {
         out.print_text(&format!(

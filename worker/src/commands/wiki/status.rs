@@ -2,9 +2,9 @@
 //!
 //! All of it is read from their files, so it is the same whether or not a process serves the vault.
 
-use super::lint::{LintedWiki, lint_folder};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use anyhow::bail;
+use chrono::Utc;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use steward_domain::wiki::overview::OVERVIEW;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::create::list_wikis;
 use steward_vault::wiki::folder::WikiContents;
+use steward_vault::wiki::health::{CheckedWiki, check_wiki};
 
 /// How far a wiki has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
@@ -62,7 +63,7 @@ pub(super) fn run(root: &VaultRoot, wanted: Option<&str>, out: CommandOutput) ->
 }
 
 fn read_status(wiki: String, folder: &Path) -> anyhow::Result<WikiStatus> {
-    let LintedWiki { contents, manifest, findings } = lint_folder(folder)?;
+    let CheckedWiki { contents, manifest, findings } = check_wiki(folder, Utc::now())?;
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let mut kinds = BTreeMap::new();
     for page in &contents.pages {

@@ -1,0 +1,240 @@
+//! Runs of wikis: those that were committed, and those that are staged.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use steward_domain::action::plan::ContentHash;
+use steward_domain::wiki::details::{ClaimRecord, FileRecord, RecordedContent};
+use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
+use steward_domain::wiki::plan::RunFile;
+use steward_domain::wiki::run::RunId;
+use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::runs::{RunDetails, RunSummary, find_run_records, list_newest_runs, read_run};
+use steward_vault::wiki::staged::{RunState, StagedRunSummary, StagedRuns};
+use steward_vault::wiki::state::ReadWikiError;
+use utoipa::ToSchema;
+
+/// The state of a run that was committed.
+const COMMITTED: &str = "committed";
+/// The state of one that was taken back.
+const TAKEN_BACK: &str = "taken_back";
+
+/// A run in a list.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct WikiRunRow {
+    pub run: String,
+    pub wiki: String,
+    /// `ingest`, `manual`, `lint`, `archive` or `rollback`.
+    pub run_type: String,
+    pub at: DateTime<Utc>,
+    /// `pending`, `verifying`, `committed`, `taken_back`, `rejected` or `abandoned`.
+    pub state: String,
+    /// Whether it waits for a person.
+    pub waits: bool,
+    /// What it did, or why it is in this state. Untrusted.
+    pub what: String,
+    /// The run that took it back.
+    pub reverted_by: Option<String>,
+}
+
+/// A run with everything that it changes.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct WikiRunView {
+    #[serde(flatten)]
+    pub row: WikiRunRow,
+    /// Who wrote its pages: `rules`, or a model. Absent for a run that was committed: `what` says it.
+    pub writer: Option<String>,
+    pub files: Vec<WikiRunFile>,
+    /// The claims that it makes or removes, as in `asserted plot-12#c6107d23f 2024-03-02-lease`.
+    pub claims: Vec<String>,
+    /// What the rules or the verifier found. Untrusted.
+    pub findings: Vec<String>,
+    /// Lines that it adds to the ideas. Untrusted.
+    pub ideas: Vec<String>,
+    /// The hash of what is staged, by which it is approved; absent for a run that was committed.
+    #[schema(value_type = Option<String>)]
+    pub staged: Option<ContentHash>,
+    /// The audit record of a run that was committed.
+    pub record: Option<String>,
+    /// Files that a crash kept it from changing.
+    pub missing_files: Vec<String>,
+}
+
+/// A file of a run.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct WikiRunFile {
+    /// Relative to the wiki.
+    pub file: String,
+    /// `new`, `changed`, `removed`, or `rendered` for a file that code writes from the others.
+    pub change: String,
+    /// The lines that it loses and gains. Untrusted.
+    pub lines: Vec<RunDiffLine>,
+}
+
+/// A line that a file loses or gains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct RunDiffLine {
+    pub side: DiffSide,
+    /// Untrusted.
+    pub text: String,
+}
+
+/// Where a line of a diff stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema, strum::Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum DiffSide {
+    Before,
+    After,
+}
+
+/// Lists the newest runs, at most so many of those that were committed, newest first; of one wiki, or of all. Call it on a
+/// blocking thread.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub fn list_wiki_runs(root: &VaultRoot, wiki: Option<&str>, limit: usize) -> Result<Vec<WikiRunRow>, ReadWikiError> {
+    let committed = list_newest_runs(root, wiki, limit)?;
+    let oldest = committed.first().filter(|_| committed.len() >= limit).map(|run| run.at);
+    let known: BTreeSet<RunId> = committed.iter().map(|run| run.run.clone()).collect();
+    let mut rows: Vec<WikiRunRow> = committed.into_iter().map(describe_committed).collect();
+    // A run that waits is shown, however old it is. One that was committed is in the first list or too old for it.
+    let is_shown = |run: &StagedRunSummary| {
+        let is_new = oldest.is_none_or(|oldest| run.meta.began >= oldest);
+        !known.contains(&run.meta.run)
+            && wiki.is_none_or(|it| it == run.meta.wiki)
+            && run.status.state != RunState::Committed
+            && (run.status.waits || is_new)
+    };
+    let staged = StagedRuns::new(root).list().unwrap_or_default();
+    rows.extend(staged.into_iter().filter(is_shown).map(|run| describe_staged(&run)));
+    rows.sort_by(|a, b| (b.at, &b.run).cmp(&(a.at, &a.run)));
+    Ok(rows)
+}
+
+/// Reads a run, named by its whole name or by the 8 characters at its end; `None` if there is none or several. Call it on a
+/// blocking thread.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub fn find_wiki_run(root: &VaultRoot, name: &str) -> Result<Option<WikiRunView>, ReadWikiError> {
+    let records = find_run_records(root, name)?;
+    let staged = StagedRuns::new(root).list().unwrap_or_default();
+    let is_named = |run: &StagedRunSummary| run.meta.run.as_str() == name || run.meta.run.short() == name;
+    let mut staged = staged.into_iter().filter(is_named);
+    if records.len() > 1 {
+        return Ok(None);
+    }
+    if let Some(details) = records.first().and_then(|record| read_run(root, record)) {
+        let is_other = staged.any(|run| run.meta.run != details.summary.run);
+        return Ok((!is_other).then(|| view_committed(root, details)));
+    }
+    match (staged.next(), staged.next()) {
+        (Some(run), None) => Ok(Some(view_staged(root, &run))),
+        _ => Ok(None),
+    }
+}
+
+fn describe_committed(run: RunSummary) -> WikiRunRow {
+    WikiRunRow {
+        run: run.run.to_string(),
+        wiki: run.wiki,
+        run_type: run.run_type.to_string(),
+        at: run.at,
+        state: if run.reverted_by.is_some() { TAKEN_BACK } else { COMMITTED }.to_owned(),
+        waits: false,
+        what: run.reasoning,
+        reverted_by: run.reverted_by.map(|by| by.to_string()),
+    }
+}
+
+fn describe_staged(StagedRunSummary { meta, status }: &StagedRunSummary) -> WikiRunRow {
+    WikiRunRow {
+        run: meta.run.to_string(),
+        wiki: meta.wiki.clone(),
+        run_type: meta.run_type.to_string(),
+        at: meta.began,
+        state: status.state.to_string(),
+        waits: status.waits,
+        what: status.reason.clone(),
+        reverted_by: None,
+    }
+}
+
+fn view_committed(root: &VaultRoot, details: RunDetails) -> WikiRunView {
+    let RunDetails { summary, files, claims, missing_files } = details;
+    let record = summary.record.to_string();
+    // Only the list of all runs says which rollback took it back.
+    let known = list_newest_runs(root, Some(&summary.wiki), usize::MAX).unwrap_or_default();
+    let summary = known.into_iter().find(|run| run.run == summary.run).unwrap_or(summary);
+    WikiRunView {
+        row: describe_committed(summary),
+        writer: None,
+        files: files.into_iter().map(show_recorded).collect(),
+        claims: claims.iter().map(describe_claim).collect(),
+        findings: Vec::new(),
+        ideas: Vec::new(),
+        staged: None,
+        record: Some(record),
+        missing_files,
+    }
+}
+
+fn view_staged(root: &VaultRoot, run: &StagedRunSummary) -> WikiRunView {
+    // A process that works on the run holds it. Its files can be shown later.
+    let opened = StagedRuns::new(root).open(&run.meta.run).ok();
+    let (plan, files) = opened.as_ref().and_then(|staged| staged.read_staged().ok().flatten()).unwrap_or_default();
+    let verdict = opened.as_ref().and_then(|staged| staged.read_verdict().ok().flatten());
+    let findings = verdict.iter().flat_map(|verdict| &verdict.findings);
+    WikiRunView {
+        row: describe_staged(run),
+        writer: Some(run.meta.writer.clone()),
+        staged: (!files.is_empty()).then(|| plan.hash()),
+        files: files.iter().map(show_staged).collect(),
+        findings: findings.map(|it| format!("{} {}: {}", it.file, it.fault, it.problem)).collect(),
+        claims: verdict.iter().flat_map(|verdict| &verdict.claims).map(describe_claim).collect(),
+        ideas: plan.ideas,
+        record: None,
+        missing_files: Vec::new(),
+    }
+}
+
+fn describe_claim(claim: &ClaimRecord) -> String {
+    let sources: Vec<&str> = claim.anchors.iter().map(|anchor| anchor.source.as_str()).collect();
+    format!("{} {} {}", claim.change, claim.claim, sources.join(", ")).trim_end().to_owned()
+}
+
+fn show_recorded(file: FileRecord) -> WikiRunFile {
+    let (before, after) = (file.before.is_some(), file.after.is_some());
+    match &file.content {
+        RecordedContent::Page { before: old, after: new } => {
+            show_file(file.file.clone(), before.then_some(old), after.then_some(new))
+        }
+        RecordedContent::Entry(entry) => show_file(file.file.clone(), Some(""), Some(entry)),
+        RecordedContent::Accepted(_) | RecordedContent::Hashes => show_file(file.file.clone(), None, None),
+    }
+}
+
+fn show_staged(file: &RunFile) -> WikiRunFile {
+    let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let (before, after) = (text(&file.before), text(&file.after));
+    show_file(file.path.file().to_owned(), before.as_deref(), after.as_deref())
+}
+
+/// Without both texts, code writes the file from the others.
+fn show_file(file: String, before: Option<&str>, after: Option<&str>) -> WikiRunFile {
+    let change = match (before, after) {
+        (None, Some(_)) => "new",
+        (Some(_), None) => "removed",
+        (Some(_), Some(_)) => "changed",
+        (None, None) => "rendered",
+    };
+    let line = |side, text: &str| Some(RunDiffLine { side, text: text.trim_end().to_owned() });
+    let diff = list_diff_lines(before.unwrap_or_default(), after.unwrap_or_default());
+    let lines = diff.into_iter().filter_map(|diff| match diff {
+        DiffLine::Both(_) => None,
+        DiffLine::Before(text) => line(DiffSide::Before, text),
+        DiffLine::After(text) => line(DiffSide::After, text),
+    });
+    WikiRunFile { file, change: change.to_owned(), lines: lines.collect() }
+}
