@@ -9,6 +9,7 @@ pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod problem;
 pub(crate) mod resolutions;
+pub(crate) mod wikis;
 
 use crate::access::AccessScope;
 use crate::access::admission::{self, require_scope};
@@ -31,6 +32,7 @@ use utoipa_axum::routes;
             Send a token from `steward token create` as `Authorization: Bearer …`.",
         license(name = "MIT OR Apache-2.0")
     ),
+    components(schemas(wikis::WikiReceipt)),
     modifiers(&BearerTokenScheme),
     security(("token" = []))
 )]
@@ -54,11 +56,18 @@ pub(crate) fn build_router(app: &SharedAppState) -> Router<SharedAppState> {
         .routes(routes!(actions::recent_actions))
         .routes(routes!(actions::action))
         .routes(routes!(metrics::metrics))
+        .routes(routes!(wikis::wikis))
+        .routes(routes!(wikis::wiki_runs))
+        .routes(routes!(wikis::wiki_run))
+        .routes(routes!(wikis::wiki_page))
+        .routes(routes!(wikis::wiki_health))
         .split_for_parts();
     let (act, act_api) = OpenApiRouter::<SharedAppState>::new()
         .routes(routes!(resolutions::undo))
         .routes(routes!(resolutions::confirm))
         .routes(routes!(resolutions::dismiss))
+        .routes(routes!(wikis::reject_wiki_run))
+        .routes(routes!(wikis::revert_wiki_run))
         .split_for_parts();
     let (live, live_api) = OpenApiRouter::<SharedAppState>::new()
         .routes(routes!(health::healthz))

@@ -21,6 +21,7 @@ mod status;
 mod streams;
 mod tasks;
 mod values;
+mod wikis;
 
 pub use record::encode_change;
 pub use request::decode_change;
@@ -49,6 +50,7 @@ use steward_proto::v1::signals_service_server::SignalsServiceServer;
 use steward_proto::v1::status_service_server::StatusServiceServer;
 use steward_proto::v1::streams_service_server::StreamsServiceServer;
 use steward_proto::v1::tasks_service_server::TasksServiceServer;
+use steward_proto::v1::wikis_service_server::WikisServiceServer;
 use tonic::server::NamedService;
 use tonic::{Code, Status};
 use tonic_health::ServingStatus;
@@ -97,6 +99,7 @@ pub(crate) fn build_router(app: &SharedAppState) -> Result<Router<SharedAppState
     }
     serve!(ActionsServiceServer, MattersServiceServer, TasksServiceServer, SignalsServiceServer, ModesServiceServer);
     serve!(GuardServiceServer, StreamsServiceServer, SchedulesServiceServer, StatusServiceServer, EventsServiceServer);
+    serve!(WikisServiceServer);
     tokio::spawn(async move {
         for name in names {
             reporter.set_service_status(name, ServingStatus::Serving).await;

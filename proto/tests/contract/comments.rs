@@ -35,7 +35,7 @@ fn with_comments() -> Vec<FileDescriptorProto> {
 #[test]
 fn every_rpc_says_its_scope() {
     let files = with_comments();
-    assert!(files.iter().flat_map(|file| &file.service).count() == 10);
+    assert!(files.iter().flat_map(|file| &file.service).count() == 11);
     assert_eq!(files.iter().flat_map(without_a_scope).collect::<Vec<_>>(), [""; 0]);
 }
 

@@ -14,8 +14,19 @@ fn there_is_a_service_for_each_area() {
     let mut names: Vec<String> =
         ours().iter().flat_map(|file| &file.service).map(|service| service.name().to_owned()).collect();
     names.sort();
-    let areas =
-        ["Actions", "Events", "Guard", "Matters", "Modes", "Schedules", "Signals", "Status", "Streams", "Tasks"];
+    let areas = [
+        "Actions",
+        "Events",
+        "Guard",
+        "Matters",
+        "Modes",
+        "Schedules",
+        "Signals",
+        "Status",
+        "Streams",
+        "Tasks",
+        "Wikis",
+    ];
     assert_eq!(names, areas.map(|area| format!("{area}Service")));
 }
 

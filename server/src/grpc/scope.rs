@@ -7,7 +7,16 @@ use crate::access::AccessScope;
 
 /// The first words of the rpcs that only read.
 const READ_PREFIXES: [&str; 4] = ["List", "Get", "Preview", "Watch"];
-const ACT: [&str; 6] = ["UndoAction", "ConfirmAction", "DismissAction", "EditAndConfirmAction", "ResolveBatch", "Stop"];
+const ACT: [&str; 8] = [
+    "UndoAction",
+    "ConfirmAction",
+    "DismissAction",
+    "EditAndConfirmAction",
+    "ResolveBatch",
+    "Stop",
+    "RejectWikiRun",
+    "RevertWikiRun",
+];
 /// The only rpc of reflection.
 const REFLECTION: &str = "ServerReflectionInfo";
 
@@ -52,7 +61,7 @@ mod tests {
     #[test]
     fn every_rpc_needs_the_scope_in_its_comment() {
         let scopes = read_contract_scopes();
-        assert_eq!(scopes.len(), 24, "{scopes:?}");
+        assert_eq!(scopes.len(), 31, "{scopes:?}");
         for (rpc, scope) in scopes {
             assert_eq!(required_scope(&rpc).as_str(), scope, "{rpc}");
         }

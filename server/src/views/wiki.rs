@@ -23,7 +23,7 @@ use steward_vault::wiki::staged::StagedRuns;
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
 use utoipa::ToSchema;
 
-pub use page::{WikiPageView, find_wiki_page};
+pub use page::{WikiClaimView, WikiPageView, find_wiki_page};
 pub use run::{DiffSide, RunDiffLine, WikiRunFile, WikiRunRow, WikiRunView, find_wiki_run, list_wiki_runs};
 
 /// The most pages that a search shows.

@@ -35,7 +35,7 @@ async fn a_person_approves_reads_asks_keeps_and_takes_back() {
         assert!(today.contains("ingest") && today.contains("waits for you"), "{today}");
     }
     page.script(true).await;
-    page.press("section[aria-labelledby=wikis] a").await;
+    page.press("section[aria-labelledby=waits] .rows a").await;
     let run = page.place().await;
     let shown = page.text("main").await;
     assert!(shown.contains("The rules found no fault.") && shown.contains("The lease of Plot 12 ends"), "{shown}");

@@ -60,6 +60,7 @@ mod user_file;
 mod vanished;
 mod wake;
 mod wiki;
+mod wiki_api;
 mod wiki_query;
 mod wiki_runs;
 mod wiki_writer;

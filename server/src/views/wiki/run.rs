@@ -193,7 +193,7 @@ fn view_staged(root: &VaultRoot, run: &StagedRunSummary) -> WikiRunView {
         files: files.iter().map(show_staged).collect(),
         findings: findings.map(|it| format!("{} {}: {}", it.file, it.fault, it.problem)).collect(),
         claims: verdict.iter().flat_map(|verdict| &verdict.claims).map(describe_claim).collect(),
-        ideas: plan.ideas,
+        ideas: plan.ideas.iter().map(|idea| idea.trim_start_matches("- ").to_owned()).collect(),
         record: None,
         missing_files: Vec::new(),
     }
