@@ -9,11 +9,11 @@ mod upload;
 
 use crate::files::durable;
 use crate::files::root::{VaultRoot, make_real_folder, open_real_folder};
-use cap_std::fs::{Dir, OpenOptions};
+use cap_std::fs::Dir;
 use chrono::{DateTime, TimeDelta, Utc};
-use files::{read_bytes, read_json, write_json};
+use files::{lock, read_bytes, read_json, write_json};
 use serde::{Deserialize, Serialize};
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::path::{PagePath, PagePathError};
@@ -27,7 +27,6 @@ const META: &str = "meta.json";
 const PLAN: &str = "plan.json";
 const STATUS: &str = "status";
 const VERDICT: &str = "verdict.json";
-const LOCK: &str = "lock";
 const STAGED: &str = "staged";
 const BASE: &str = "base";
 /// The bytes of a source that is to be added.
@@ -384,18 +383,6 @@ impl StagedRun {
 
 fn edited(run: &RunId, reason: &str) -> StagedRunError {
     StagedRunError::Edited { run: run.clone(), reason: reason.to_owned() }
-}
-
-fn lock(dir: &Dir, run: &RunId) -> Result<File, StagedRunError> {
-    let failed = |source| StagedRunError::Io { path: run.to_string(), source };
-    let mut options = OpenOptions::new();
-    options.create(true).write(true);
-    let file = dir.open_with(LOCK, &options).map_err(failed)?.into_std();
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(StagedRunError::Busy(run.clone())),
-        Err(TryLockError::Error(source)) => Err(failed(source)),
-    }
 }
 
 #[cfg(test)]

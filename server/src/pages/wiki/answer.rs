@@ -1,4 +1,6 @@
 //! A question to a wiki, and the page of its answer, which can be kept.
+//!
+//! The process that holds the vault answers and keeps the answer. The page shows its text as plain text.
 
 use super::{WikiPath, no_such_page, read_blocking};
 use crate::access::AuthenticatedCaller;

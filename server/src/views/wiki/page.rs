@@ -1,4 +1,6 @@
 //! One page of a wiki: its text, and each claim with the words of its source, compared at this moment.
+//!
+//! Nothing is kept: the page, its sources and the records of the runs are read each time.
 
 use super::open_wiki;
 use serde::Serialize;

@@ -1,4 +1,6 @@
 //! Runs of wikis: those that were committed, and those that are staged.
+//!
+//! A committed run is read from its audit record. A staged one is read from its folder, which a process may be writing.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;

@@ -2,11 +2,16 @@
 //!
 //! Only their owner can read them. A file may have been replaced by a link or a pipe, which is not followed.
 
+use super::StagedRunError;
 use crate::files::durable;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, OpenOptions};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::fs::{File, TryLockError};
 use std::io::{self, Read};
+use steward_domain::wiki::run::RunId;
+
+const LOCK: &str = "lock";
 
 pub(super) fn write_json(dir: &Dir, name: &str, value: &impl Serialize) -> io::Result<()> {
     let text = serde_json::to_vec_pretty(value)?;
@@ -36,5 +41,18 @@ pub(crate) fn read_bytes(dir: &Dir, name: &str, limit: usize) -> io::Result<Opti
     match bytes.len() > limit {
         true => Err(io::Error::other(format!("{name} has more than {limit} bytes"))),
         false => Ok(Some(bytes)),
+    }
+}
+
+/// Locks the folder of a run for this process.
+pub(super) fn lock(dir: &Dir, run: &RunId) -> Result<File, StagedRunError> {
+    let failed = |source| StagedRunError::Io { path: run.to_string(), source };
+    let mut options = OpenOptions::new();
+    options.create(true).write(true);
+    let file = dir.open_with(LOCK, &options).map_err(failed)?.into_std();
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StagedRunError::Busy(run.clone())),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
     }
 }
