@@ -7,7 +7,7 @@
 
 use anyhow::{Context, bail};
 use mapping::MappingStatus;
-use policy::{read_ceiling, read_policy, read_threshold, read_wiki_mode};
+use policy::{read_ceiling, read_policy, read_prices, read_threshold, read_wiki_mode};
 use serde::{Deserialize, Serialize};
 use sources::{ConfigFile, EnvironmentVariables};
 use std::collections::BTreeMap;
@@ -81,6 +81,8 @@ struct RawConfig {
     wiki_verifier_base_url: Option<String>,
     wiki_verifier_model: Option<String>,
     wiki_verifier_key_file: Option<PathBuf>,
+    wiki_price_input: Option<Value>,
+    wiki_price_output: Option<Value>,
     clerk: Option<String>,
     clerk_base_url: Option<String>,
     clerk_model: Option<String>,
@@ -165,6 +167,8 @@ pub(crate) struct StewardConfig {
     pub(crate) wiki_clerk: Option<ClerkChoice>,
     /// Who checks what a model wrote; `None` for the clerk of the stewards.
     pub(crate) wiki_verifier: Option<ClerkChoice>,
+    /// The prices of a million tokens of the writer, in and out; `None` if they are not known.
+    pub(crate) wiki_prices: Option<(f64, f64)>,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     /// The tenant of the vault and the database of its fleet; `None` for a vault alone.
@@ -282,6 +286,7 @@ impl StewardConfig {
             clerk: clerk::read_clerk_choice(&raw)?,
             wiki_clerk: clerk::read_wiki_clerk(&raw)?,
             wiki_verifier: clerk::read_wiki_verifier(&raw)?,
+            wiki_prices: read_prices([raw.wiki_price_input.as_ref(), raw.wiki_price_output.as_ref()], &mut warnings),
             wiki_allow_unverified: raw.wiki_allow_unverified.unwrap_or(false),
             vault: raw.vault,
             state_dir: raw.state_dir,

@@ -9,6 +9,7 @@ use super::page::{WikiPage, read_page};
 use super::plan::RunFile;
 use super::quote::QuoteFinder;
 use super::verify::{RunFault, RunFinding};
+use super::writer::budget::RunBudget;
 use crate::action::plan::ContentHash;
 use crate::record::plain_text::to_one_line;
 use crate::steward::clerk::ClerkMark;
@@ -19,8 +20,6 @@ use std::collections::BTreeMap;
 
 /// How many claims one call is about.
 pub const BATCH: usize = 12;
-/// The calls of a run for each two windows of its source: half of the writer's.
-const BASE_CALLS: usize = 20;
 /// How often a writer may correct what the verifier found.
 pub const MAX_LOOPS: u32 = 3;
 /// The most tokens of an answer.
@@ -160,12 +159,18 @@ pub fn find_next_step(checks: &[ClaimCheck], lines: &[VerifierLine], windows: us
         return if findings.is_empty() { VerifierStep::Passed } else { VerifierStep::Found(findings) };
     }
     let calls = lines.iter().filter(|line| !matches!(line, VerifierLine::Form | VerifierLine::Limited)).count();
-    if calls >= BASE_CALLS * windows.div_ceil(2).max(1) {
+    if calls as u64 >= count_calls(windows) {
         return VerifierStep::Spent;
     }
     let form = if lines.contains(&VerifierLine::Form) { ToolForm::Json } else { ToolForm::Native };
     let conversation = build_conversation(&batch, form);
     VerifierStep::Send { batch, conversation }
+}
+
+/// The calls of a verifier for a source of so many windows: half of the writer's.
+#[must_use]
+pub fn count_calls(windows: usize) -> u64 {
+    RunBudget::for_windows(windows).calls / 2
 }
 
 /// The claims that a run makes, in the order of its files.
@@ -365,7 +370,7 @@ mod tests {
         assert!(matches!(found, VerifierStep::Found(findings) if findings.len() == 1));
         let reworded = vec![ClaimCheck { statement: "It ends in 2028.".to_owned(), ..checks[0].clone() }];
         assert!(matches!(find_next_step(&reworded, &[answer("supports")], 1), VerifierStep::Send { .. }));
-        let failed = vec![VerifierLine::Failed { reason: String::new() }; BASE_CALLS];
+        let failed = vec![VerifierLine::Failed { reason: String::new() }; 20];
         assert_eq!(find_next_step(&checks, &failed, 2), VerifierStep::Spent);
         assert!(matches!(find_next_step(&checks, &failed, 3), VerifierStep::Send { .. }));
         assert_eq!(find_next_step(&[], &[], 1), VerifierStep::Passed);

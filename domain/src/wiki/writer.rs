@@ -4,6 +4,7 @@
 //! the rules. [`prompt`] is what it receives, [`transcript`] what it said so far and what comes next. Nothing here sends anything
 //! or opens a file.
 
+pub mod budget;
 mod content;
 mod dispute;
 pub mod draft;

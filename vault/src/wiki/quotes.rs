@@ -93,7 +93,10 @@ impl QuoteChecker<'_> {
 }
 
 /// The text of a source whose bytes are those that were registered.
-pub(crate) fn read_text(folder: &WikiFolder, source: &WikiSource) -> Result<SourceText, QuoteFault> {
+///
+/// # Errors
+/// [`QuoteFault`].
+pub fn read_text(folder: &WikiFolder, source: &WikiSource) -> Result<SourceText, QuoteFault> {
     let fault = |code, problem: String| QuoteFault { code, problem };
     let read = |path: &str, bytes| match bytes {
         Ok(Some(bytes)) => Ok(bytes),

@@ -32,7 +32,8 @@ pub(crate) enum WikiCommand {
     },
     /// Add documents to a wiki, and make pages of them
     #[command(
-        after_help = "Examples:\n  steward wiki ingest allotment ~/letters/lease.md\n  steward wiki ingest allotment pending\n\n\
+        after_help = "Examples:\n  steward wiki ingest allotment ~/letters/lease.md\n  steward wiki ingest allotment pending\n  \
+        steward wiki ingest allotment --dry-run ~/letters\n\n\
         Markdown, plain text, HTML and PDF are read. Without a model the pages are extracts by fixed rules: every sentence stands in its \
         source. A file from elsewhere is copied into sources/. Exits with 3 when a document was refused."
     )]
@@ -45,6 +46,9 @@ pub(crate) enum WikiCommand {
         /// Let the runs wait for `steward wiki runs approve`
         #[arg(long)]
         draft: bool,
+        /// Show what it would take, and do nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Show what was changed in the wikis and what waits, and take it back
     #[command(subcommand, after_help = "Example:\n  steward wiki runs list")]

@@ -5,6 +5,7 @@
 mod accept;
 mod ingest;
 mod lint;
+mod preview;
 mod query;
 mod requests;
 mod resolve;
@@ -16,6 +17,7 @@ mod why;
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::cli::wiki::WikiCommand;
+use crate::commands::wiki::ingest::IngestMode;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use chrono::Utc;
@@ -47,7 +49,10 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
                 _ => bail!("--accept needs exactly one wiki"),
             }
         }
-        WikiCommand::Ingest { wiki, documents, draft } => ingest::run(vault, &wiki, &documents, draft, out).await,
+        WikiCommand::Ingest { wiki, documents, draft, dry_run } => {
+            let how = if dry_run { IngestMode::DryRun } else { IngestMode::Run { draft } };
+            ingest::run(vault, &wiki, &documents, how, out).await
+        }
         WikiCommand::Runs(command) => runs::run(vault, command, out).await,
         WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
         WikiCommand::Lint { wiki } => lint::run(&find_wiki(vault, &wiki)?, out),

@@ -66,6 +66,19 @@ pub(super) fn read_wiki_mode(text: Option<&str>, warnings: &mut Vec<String>) -> 
     })
 }
 
+/// Reads the prices of a million tokens, in and out. Only both together are of use.
+pub(super) fn read_prices(values: [Option<&Value>; 2], warnings: &mut Vec<String>) -> Option<(f64, f64)> {
+    let [input, output] = values.map(|value| {
+        let number = value?.as_float().or_else(|| value?.as_integer().map(|n| n as f64));
+        number.filter(|number| number.is_finite() && *number >= 0.0)
+    });
+    if values.iter().any(Option::is_some) && (input.is_none() || output.is_none()) {
+        warnings
+            .push("STEWARD_WIKI_PRICE_INPUT and STEWARD_WIKI_PRICE_OUTPUT are two numbers from 0 on; not used".into());
+    }
+    input.zip(output)
+}
+
 pub(super) fn read_threshold(name: &str, value: Option<&Value>, default: f64, warnings: &mut Vec<String>) -> f64 {
     let Some(value) = value else { return default };
     let number = value.as_float().or_else(|| value.as_integer().map(|n| n as f64));

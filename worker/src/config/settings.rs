@@ -138,6 +138,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     )
     .text()
     .trusted(),
+    Setting::new(
+        "wiki_price_input",
+        "",
+        "the price of a million tokens that are sent to the writer of wikis, for `steward wiki ingest --dry-run`",
+    )
+    .trusted(),
+    Setting::new("wiki_price_output", "", "the price of a million tokens that it answers").trusted(),
     Setting::new("clerk", "`rules`", "`rules`, `openai`, `anthropic` or `ollama`: see [clerks](../clerks.md)")
         .text()
         .trusted(),

@@ -2,6 +2,7 @@
 //!
 //! A line is kept before anything follows from it, so a crash repeats no answer that was paid for.
 
+use super::budget::RunBudget;
 use super::prompt::{FINDINGS, SUMMARY_REMINDER, begin_conversation};
 use crate::steward::clerk::{ClerkMark, TokenUsage};
 use crate::steward::conversation::{AnsweredTurn, Conversation, ModelTurn, ToolCall, ToolForm, ToolReply};
@@ -14,10 +15,6 @@ const MAX_TURNS: usize = 24;
 /// How often one call may be repeated in a window, and how many turns of errors may follow each other.
 const MAX_REPEATS: usize = 3;
 const MAX_ERROR_TURNS: usize = 3;
-/// The calls and tokens of a run, for each two windows of its source.
-const BASE_CALLS: u64 = 40;
-const BASE_INPUT_TOKENS: u64 = 200_000;
-const BASE_OUTPUT_TOKENS: u64 = 50_000;
 
 /// A line of a transcript.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -200,7 +197,7 @@ impl Transcript {
         if is_stuck(&past) {
             return NextStep::Failed(WriterFailure::WriterStuck);
         }
-        if self.is_spent(windows) {
+        if RunBudget::for_windows(windows).is_spent(&self.count_usage()) {
             return NextStep::Failed(WriterFailure::Budget);
         }
         let form = match self.lines.contains(&TranscriptLine::Form) {
@@ -209,14 +206,6 @@ impl Transcript {
         };
         let conversation = Conversation { past, ..begin_conversation(data.clone(), form) };
         NextStep::Send { n: self.next_number(), conversation }
-    }
-
-    fn is_spent(&self, windows: usize) -> bool {
-        let factor = windows.div_ceil(2).max(1) as u64;
-        let WriterUsage { calls, tokens } = self.count_usage();
-        calls >= BASE_CALLS * factor
-            || tokens.prompt_tokens >= BASE_INPUT_TOKENS * factor
-            || tokens.completion_tokens >= BASE_OUTPUT_TOKENS * factor
     }
 }
 

@@ -3,19 +3,42 @@
 //! A line is durable before anything follows from it. One that a crash cut off counts as not written.
 
 use super::files::read_bytes;
-use super::{StagedRun, StagedRunError, edited};
+use super::{StagedRun, StagedRunError, StagedRuns, edited};
 use crate::files::durable;
 use cap_std::fs::OpenOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Write};
 use steward_domain::wiki::verifier::VerifierLine;
+use steward_domain::wiki::writer::budget::MeasuredUsage;
 use steward_domain::wiki::writer::transcript::{Transcript, TranscriptLine};
 
 const TRANSCRIPT: &str = "transcript.jsonl";
 const VERIFIER: &str = "verifier.jsonl";
 /// The largest transcript, in bytes: far more than the turns of any run hold.
 const MAX_TRANSCRIPT: usize = 64 * 1024 * 1024;
+
+/// The most runs of which the usage is measured: the newest.
+const MEASURED_RUNS: usize = 20;
+
+impl StagedRuns {
+    /// What the newest runs of this model took, as their transcripts say.
+    ///
+    /// # Errors
+    /// The folder of the runs cannot be listed.
+    pub fn measure_usage(&self, model: &str) -> Result<MeasuredUsage, StagedRunError> {
+        let mut measured = MeasuredUsage::default();
+        let runs = self.list()?.into_iter().rev().filter(|run| run.meta.writer == model && run.meta.source.is_some());
+        for run in runs.take(MEASURED_RUNS) {
+            // One that is being written has not taken everything yet.
+            let read = self.open(&run.meta.run).and_then(|run| run.read_transcript());
+            if let Ok(transcript) = read {
+                measured.add(&transcript);
+            }
+        }
+        Ok(measured)
+    }
+}
 
 impl StagedRun {
     /// What was said so far. A line that a crash cut off counts as not written.

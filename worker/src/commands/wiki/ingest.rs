@@ -2,7 +2,7 @@
 //!
 //! A file from elsewhere is copied into `sources/`. Each source is one run: it changes all its pages, or none.
 
-use super::{OpenedWikis, open_vault};
+use super::{OpenedWikis, open_vault, preview};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::commands::resolve::request_from_vault;
 use crate::config::{ClerkChoice, StewardConfig};
@@ -32,9 +32,20 @@ const MODEL_PATIENCE: Duration = Duration::from_secs(70 * 60);
 /// The most files of one command.
 const MAX_FILES: usize = 500;
 
+/// What is done with the documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IngestMode {
+    /// Only what it would take is shown.
+    DryRun,
+    Run {
+        /// The runs wait for a person.
+        draft: bool,
+    },
+}
+
 /// A document that is to become pages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum IngestTarget {
+pub(super) enum IngestTarget {
     /// A registered source.
     Known(RunSource),
     /// A file below `sources/` that is not registered, by its path in the wiki.
@@ -70,7 +81,7 @@ pub(super) async fn run(
     vault: Option<&Path>,
     wiki: &str,
     documents: &[String],
-    draft: bool,
+    mode: IngestMode,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let OpenedWikis { config, root } = open_vault(vault)?;
@@ -90,6 +101,12 @@ pub(super) async fn run(
         })?;
         return Ok(CommandExit::Ok);
     }
+    let draft = match mode {
+        IngestMode::DryRun => {
+            return preview::run(&config, &root, &root.path().join(&folder), &targets, out).await;
+        }
+        IngestMode::Run { draft } => draft,
+    };
     let by = steward_server::access::parse_caller_name(&config.operator)?;
     let (is_by_model, patience) = (has_model(&config), find_patience(&config));
     if is_by_model {

@@ -1,0 +1,121 @@
+//! What a run of a writer may take, and what it is likely to take by the runs before it.
+//!
+//! The limits grow with the parts of the source. The estimate is a proportion: calls and tokens for each character of the sources
+//! that the same model read.
+
+use super::transcript::{Transcript, TranscriptLine, WriterUsage};
+use crate::steward::clerk::TokenUsage;
+
+/// The calls and tokens of a run, for each two windows of its source.
+const BASE_CALLS: u64 = 40;
+const BASE_INPUT_TOKENS: u64 = 200_000;
+const BASE_OUTPUT_TOKENS: u64 = 50_000;
+
+/// The limits of a run. No call begins once one of them is reached, so only the last call can exceed those of tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunBudget {
+    pub calls: u64,
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+}
+
+/// What earlier runs took, all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeasuredUsage {
+    pub runs: u64,
+    /// The characters of the sources that the model received.
+    pub characters: u64,
+    pub usage: WriterUsage,
+}
+
+impl RunBudget {
+    /// The limits for a source of so many windows.
+    #[must_use]
+    pub fn for_windows(windows: usize) -> Self {
+        let factor = windows.div_ceil(2).max(1) as u64;
+        Self {
+            calls: BASE_CALLS * factor,
+            input_tokens: BASE_INPUT_TOKENS * factor,
+            output_tokens: BASE_OUTPUT_TOKENS * factor,
+        }
+    }
+
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_spent(&self, usage: &WriterUsage) -> bool {
+        let WriterUsage { calls, tokens } = usage;
+        *calls >= self.calls
+            || tokens.prompt_tokens >= self.input_tokens
+            || tokens.completion_tokens >= self.output_tokens
+    }
+}
+
+impl MeasuredUsage {
+    /// Adds a run.
+    pub fn add(&mut self, transcript: &Transcript) {
+        let texts = transcript.lines.iter().filter_map(|line| match line {
+            TranscriptLine::Window { data, .. } if data.get(super::prompt::FINDINGS).is_none() => {
+                data["source"]["text"].as_str()
+            }
+            _ => None,
+        });
+        let characters: usize = texts.map(|text| text.chars().count()).sum();
+        let WriterUsage { calls, tokens } = transcript.count_usage();
+        self.runs += 1;
+        self.characters += characters as u64;
+        self.usage.calls += calls;
+        self.usage.tokens.prompt_tokens += tokens.prompt_tokens;
+        self.usage.tokens.completion_tokens += tokens.completion_tokens;
+    }
+
+    /// What a source of so many characters is likely to take; `None` without an earlier run.
+    #[must_use]
+    pub fn estimate(&self, characters: usize) -> Option<WriterUsage> {
+        if self.characters == 0 {
+            return None;
+        }
+        let scale = |sum: u64| (sum as f64 * characters as f64 / self.characters as f64).ceil() as u64;
+        Some(WriterUsage {
+            calls: scale(self.usage.calls),
+            tokens: TokenUsage {
+                prompt_tokens: scale(self.usage.tokens.prompt_tokens),
+                completion_tokens: scale(self.usage.tokens.completion_tokens),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steward::clerk::ClerkMark;
+    use crate::steward::conversation::ModelTurn;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn the_budget_grows_with_each_two_parts() {
+        for (windows, calls) in [(0, 40), (1, 40), (2, 40), (3, 80), (20, 400)] {
+            assert_eq!(RunBudget::for_windows(windows).calls, calls, "{windows}");
+        }
+    }
+
+    #[test]
+    fn an_estimate_is_the_proportion_of_what_earlier_runs_took() {
+        let tokens = TokenUsage { prompt_tokens: 1_000, completion_tokens: 100 };
+        let turn = |n| TranscriptLine::Turn {
+            n,
+            turn: ModelTurn { message: Value::Null, calls: Vec::new() },
+            clerk: ClerkMark { tokens, ..ClerkMark::default() },
+        };
+        let window = |data: Value| TranscriptLine::Window { window: 0, data };
+        let text = json!({"source": {"text": "é".repeat(500)}});
+        let again = json!({"source": {"text": "x"}, "findings": []});
+        let lines = vec![window(text), turn(1), turn(2), window(again), turn(3)];
+        let mut measured = MeasuredUsage::default();
+        assert_eq!(measured.estimate(100), None);
+        measured.add(&Transcript { lines });
+        assert_eq!((measured.runs, measured.characters), (1, 500));
+        let usage = measured.estimate(1_000).unwrap();
+        assert_eq!((usage.calls, usage.tokens.prompt_tokens, usage.tokens.completion_tokens), (6, 6_000, 600));
+    }
+}
