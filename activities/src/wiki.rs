@@ -33,6 +33,7 @@ use steward_vault::wiki::ingest::describe_findings;
 use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
 use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
 use steward_vault::wiki::runs::find_run_records;
+use steward_vault::wiki::settle::{ManualRun, SettleChoice};
 use steward_vault::wiki::sources::SourceDocument;
 use steward_vault::wiki::staged::{RunState, StagedRun, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
@@ -295,6 +296,10 @@ fn change(
             let edited = if *keep_edited { EditedPages::Keep } else { EditedPages::Refuse };
             revert(writer, run, edited, &request)
         }
+        WikiRequest::Settle { page, claim, keep } => {
+            Ok(describe_manual(writer.settle_wiki_dispute(&request, SettleChoice { page, claim, keep })?))
+        }
+        WikiRequest::Fix => Ok(describe_manual(writer.render_wiki_files(&request)?)),
         WikiRequest::Approve { run, staged } => Ok(match commit_run(writer, run, Some(staged), &request.workflow)? {
             CommitIngestOutput::Committed { record, notes, .. } => {
                 WikiRunOutput::Done { record: Some(record), source: None, notes }
@@ -339,6 +344,11 @@ fn revert(
         Err(RevertError::Assemble(e)) => Err(e.into()),
         Err(RevertError::Apply(e)) => Err(e.into()),
     }
+}
+
+fn describe_manual(done: ManualRun) -> WikiRunOutput {
+    let notes = done.displaced.iter().map(|path| format!("what was edited there is in {path}")).collect();
+    WikiRunOutput::Done { record: done.receipt.map(|receipt| receipt.record), source: None, notes }
 }
 
 fn describe_rollback(reverted: &RevertedRun) -> Vec<String> {

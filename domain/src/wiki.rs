@@ -2,7 +2,7 @@
 //!
 //! [`standard`] says which frontmatter is valid, and [`manifest`] what a wiki's `KNOWLEDGE.md` and the views of it amount
 //! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`] and [`registry`] are the files that code
-//! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`query`] answers questions, and [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
+//! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`query`] answers questions, [`settle`] ends disputes, and [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
 
 pub mod assemble;
 mod body;
@@ -27,6 +27,7 @@ pub mod registry;
 pub mod rollback;
 pub mod run;
 pub mod search;
+pub mod settle;
 pub mod source_text;
 pub mod standard;
 pub mod template;

@@ -2,7 +2,7 @@
 //!
 //! Any folder can be read, in a vault or not. [`create`] writes the files of a new wiki, [`accept`] puts its manifest in force,
 //! and [`sources`] adds a source. A run is staged outside of the wiki ([`staged`]), by fixed rules ([`ingest`]) or by a model ([`write`]) that another one checks ([`check`]), and then committed ([`commit`]); [`revert`]
-//! takes it back. [`runs`] lists what was done, [`health`] checks a wiki, [`search`] finds pages, [`answers`] keeps what was asked, and [`why`] says what stands behind a claim.
+//! takes it back. [`runs`] lists what was done, [`health`] checks a wiki, [`settle`] carries out what a person decides, [`search`] finds pages, [`answers`] keeps what was asked, and [`why`] says what stands behind a claim.
 
 pub mod accept;
 pub mod answers;
@@ -18,6 +18,7 @@ pub mod request;
 pub mod revert;
 pub mod runs;
 pub mod search;
+pub mod settle;
 pub mod sources;
 pub mod staged;
 pub mod state;

@@ -4,14 +4,16 @@
 
 use super::stage::{StageSettings, begin_run, check_accepted, check_stop, find_begun, finish_staging};
 use super::{NOT_FOUND, UNPROCESSABLE, reject};
+use chrono::Utc;
 use steward_domain::time::format_millis;
 use steward_domain::wiki::query::FiledKind;
 use steward_domain::wiki::run::{RunId, WikiRunType};
 use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::answers::{read_answers, stage_answer_page};
 use steward_vault::wiki::request::WikiRunError;
-use steward_vault::wiki::runs::find_run_records;
-use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, StagedRuns};
+use steward_vault::wiki::runs::{find_run_records, list_runs};
+use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
 use steward_workflows::{FileAnswerInput, StageIngestOutput};
 
@@ -60,6 +62,11 @@ pub(super) fn stage_filed_answer(
     if !find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty() {
         return Ok(StageIngestOutput::Staged { run: meta.run, waits: false });
     }
+    if let Some(page) = find_kept_page(root, &input.wiki, &answer.id)? {
+        run.set_status(RunState::Rejected, Utc::now(), "the answer is kept already")?;
+        let reason = format!("the answer is kept already by the run {page}");
+        return Ok(StageIngestOutput::Nothing { reason });
+    }
     match stage_answer_page(root, &wiki, &run, &answer, input.kind) {
         Ok(is_anchored) => {
             let is_archive = input.kind == FiledKind::Archive || answer.citations.is_empty();
@@ -71,4 +78,17 @@ pub(super) fn stage_filed_answer(
             Ok(StageIngestOutput::Refused { status, message })
         }
     }
+}
+
+/// The run that keeps an answer already, if it was not taken back.
+fn find_kept_page(root: &VaultRoot, wiki: &str, answer: &str) -> Result<Option<RunId>, WikiRunError> {
+    let staged = StagedRuns::new(root).list()?.into_iter();
+    let keeping: Vec<RunId> =
+        staged.filter(|run| run.meta.answer.as_deref() == Some(answer)).map(|run| run.meta.run).collect();
+    if keeping.is_empty() {
+        return Ok(None);
+    }
+    let committed = list_runs(root, Some(wiki)).map_err(ReadWikiError::from)?;
+    let kept = committed.into_iter().find(|run| keeping.contains(&run.run) && run.reverted_by.is_none());
+    Ok(kept.map(|run| run.run))
 }

@@ -66,6 +66,10 @@ impl WikiActivities {
         let keep = move || {
             let mut answer = answer;
             found.check_citations(&mut answer.citations);
+            if answer.clerk.is_none() && !found.is_empty_wiki() {
+                let cited = |id: &String| answer.citations.iter().any(|cited| cited.anchor.source == *id);
+                answer.sources = found.find_sources(&answer.question).into_iter().filter(|id| !cited(id)).collect();
+            }
             keep_answer(&root, &answer, Utc::now())
         };
         run_blocking(keep).await?.map_err(retryable_failure)?;
@@ -160,6 +164,7 @@ fn describe_answer(id: String, query: QueryInput, found: &QueryPages, said: Said
         text: checked.text,
         writer: said.writer,
         pages: found.pages.iter().map(|page| page.file.clone()).collect(),
+        sources: Vec::new(),
         citations: checked.citations,
         unknown: checked.unknown,
         clerk: said.clerk,

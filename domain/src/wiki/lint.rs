@@ -116,7 +116,7 @@ fn check_dispute(page: &WikiPage) -> Vec<WikiFinding> {
     let field = FieldPath::from_key("contradicts");
     if !page.contradicts.is_empty() {
         let problem = format!("it contradicts {}", page.contradicts.join(", "));
-        let fix = "settle it in the text, and remove the page from `contradicts`";
+        let fix = "`steward wiki settle` keeps one side; or edit the text, and remove the page from `contradicts`";
         found.push(report(page, FindingCode::UnresolvedContradiction, Severity::Warn, &field, &problem, fix));
     }
     let is_marked = |line: &usize| page.body.disputed.iter().any(|block| (block.first..=block.last).contains(line));

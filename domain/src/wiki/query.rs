@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub use extract::extract_answer;
+pub use extract::{extract_answer, fold_plural, list_content_words};
 pub use filing::{FiledKind, FiledPage, QUESTION_HEADING, render_filed_page};
 pub use references::{CheckedText, check_references, number_marks};
 
@@ -69,6 +69,9 @@ pub struct WikiAnswer {
     pub pages: Vec<String>,
     /// In the order of their marks.
     pub citations: Vec<Citation>,
+    /// Sources that hold all words of the question that say something. Of a large document most is on no page.
+    #[serde(default)]
+    pub sources: Vec<String>,
     /// Marks and links that were taken out, because the wiki does not have them.
     #[serde(default)]
     pub unknown: Vec<String>,

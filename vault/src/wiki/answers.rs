@@ -9,7 +9,7 @@ use crate::index::Index;
 use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::quotes::SourceTexts;
 use crate::wiki::request::WikiRunError;
-use crate::wiki::search::search_indexed;
+use crate::wiki::search::{find_sources_with, search_indexed};
 use crate::wiki::staged::StagedRun;
 use crate::wiki::staged::files::read_bytes;
 use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current};
@@ -21,11 +21,15 @@ use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::page::{WikiPage, may_be_page, read_page};
 use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
-use steward_domain::wiki::query::{ANSWER_PAGES, Citation, FiledKind, WikiAnswer, render_filed_page};
-use steward_domain::wiki::search::{PageFilter, search_pages};
+use steward_domain::wiki::query::{
+    ANSWER_PAGES, Citation, FiledKind, WikiAnswer, fold_plural, list_content_words, render_filed_page,
+};
+use steward_domain::wiki::search::{PageFilter, PageHit, search_pages};
 
 /// The folder of what is kept about wikis, in our own folder.
 const WIKI: &str = "wiki";
+/// The pages that are searched for: more than are read, because archives are left out.
+const MAX_HITS: usize = 3 * ANSWER_PAGES;
 const ANSWERS: &str = "answers.jsonl";
 const LOCK: &str = "lock";
 /// How long an answer is kept, in days, and how many at most.
@@ -51,6 +55,12 @@ impl QueryPages {
         !self.contents.files.iter().any(|file| may_be_page(file) && file != OVERVIEW_FILE)
     }
 
+    /// The ids of the sources that hold all words of a question that say something. Every source is read.
+    #[must_use]
+    pub fn find_sources(&self, question: &str) -> Vec<String> {
+        find_sources_with(&self.folder, &self.contents, &list_content_words(question), fold_plural)
+    }
+
     /// Compares the words of these citations with their sources, as they are now.
     pub fn check_citations(&self, citations: &mut [Citation]) {
         let ids = citations.iter().map(|cited| cited.anchor.source.clone()).collect();
@@ -73,15 +83,14 @@ pub async fn find_query_pages(
     question: &str,
 ) -> Result<QueryPages, ReadWikiError> {
     let filter = PageFilter::default();
-    let indexed = search_indexed(index, root, wiki, question, &filter, ANSWER_PAGES).await;
-    let files = indexed.ok().flatten().map(|hits| hits.into_iter().map(|hit| hit.file).collect::<Vec<_>>());
+    let indexed = search_indexed(index, root, wiki, question, &filter, MAX_HITS).await;
+    let files = indexed.ok().flatten().map(choose_files);
     let (root, wiki, question) = (root.clone(), wiki.to_owned(), question.to_owned());
     let read = move || -> Result<QueryPages, ReadWikiError> {
         let path = find_wiki_folder(&root, &wiki)?;
         let folder = WikiFolder::open(&root.path().join(&path)).map_err(|source| ReadWikiError::Io { path, source })?;
         let files = files.unwrap_or_else(|| {
-            let hits = search_pages(&folder.read().pages, &question, &PageFilter::default(), ANSWER_PAGES);
-            hits.into_iter().map(|hit| hit.file).collect()
+            choose_files(search_pages(&folder.read().pages, &question, &PageFilter::default(), MAX_HITS))
         });
         let wanted: Vec<String> = std::iter::once(OVERVIEW_FILE.to_owned()).chain(files).collect();
         let mut contents = folder.read_some(&wanted);
@@ -91,6 +100,12 @@ pub async fn find_query_pages(
     };
     let failed = |e: tokio::task::JoinError| ReadWikiError::Io { path: WIKI.to_owned(), source: io::Error::other(e) };
     tokio::task::spawn_blocking(read).await.map_err(failed)?
+}
+
+/// The best of these pages. An archive shows what was answered on a day and answers nothing itself.
+fn choose_files(hits: Vec<PageHit>) -> Vec<String> {
+    let answering = hits.into_iter().filter(|hit| hit.kind != FiledKind::Archive.to_string());
+    answering.map(|hit| hit.file).take(ANSWER_PAGES).collect()
 }
 
 /// All answers that are kept about a wiki, oldest first.
@@ -168,6 +183,7 @@ mod tests {
             text: "Because.".into(),
             writer: "rules".into(),
             pages: Vec::new(),
+            sources: Vec::new(),
             citations: Vec::new(),
             unknown: Vec::new(),
             clerk: None,

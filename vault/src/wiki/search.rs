@@ -5,7 +5,7 @@
 use crate::files::root::VaultRoot;
 use crate::index::{Index, IndexError, IndexedPage};
 use crate::wiki::create::WIKIS_FOLDER;
-use crate::wiki::folder::WikiFolder;
+use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::quotes::read_text;
 use std::collections::BTreeSet;
 use steward_domain::record::frontmatter;
@@ -53,11 +53,19 @@ fn read_body(folder: Option<&WikiFolder>, file: &str) -> String {
 /// The ids of the sources whose texts hold all words of a query. Every source is read.
 #[must_use]
 pub fn find_sources(folder: &WikiFolder, query: &str) -> Vec<String> {
-    let words = list_query_words(query);
-    let contents = folder.read_some(&[]);
+    find_sources_with(folder, &folder.read_some(&[]), &list_query_words(query), str::to_owned)
+}
+
+/// The ids of the sources whose texts hold all of these words, after each word of a text was folded.
+pub(crate) fn find_sources_with(
+    folder: &WikiFolder,
+    contents: &WikiContents,
+    words: &BTreeSet<String>,
+    fold: impl Fn(&str) -> String,
+) -> Vec<String> {
     let holds = |source: &&WikiSource| {
         let Ok(text) = read_text(folder, source) else { return false };
-        let held: BTreeSet<String> = split_words(text.as_str()).collect();
+        let held: BTreeSet<String> = split_words(text.as_str()).map(|word| fold(&word)).collect();
         !words.is_empty() && words.is_subset(&held)
     };
     contents.sources.values().filter(holds).map(|source| source.id.clone()).collect()

@@ -79,7 +79,8 @@ impl VaultWriter {
             Err(reason) => (None, Some(reason)),
         };
         if is_taken {
-            return Err(WikiRunError::refuse(format!("{file} is another file: rename yours")));
+            let fix = "a changed document is a new source: give it another name, such as one with its date";
+            return Err(WikiRunError::refuse(format!("{file} is there with other bytes: {fix}")));
         }
         let described = describe_source(path, &content, decoded.as_ref());
         let text = decoded.map(|decoded| render_text_file(&decoded, &hash).into_bytes());

@@ -21,6 +21,8 @@ pub(crate) enum CommandExit {
     Ok = 0,
     /// The command could not look at everything.
     Incomplete = 1,
+    /// It was called in a way that cannot be.
+    Usage = 2,
     /// A rule refused the command; the message names the rule.
     Refused = 3,
     /// The command ran and found something wrong.

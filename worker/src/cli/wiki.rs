@@ -78,11 +78,28 @@ pub(crate) enum WikiCommand {
         root: Option<PathBuf>,
     },
     /// Find broken links, orphans, stale pages, changed sources and more, without a model
-    #[command(after_help = "Examples:\n  steward wiki lint allotment\n  steward wiki lint ~/notes/wiki --json\n\n\
-        A folder needs no vault. Nothing is changed. Exits with 3 when a view applies to nobody, with 4 when it found errors.")]
+    #[command(
+        after_help = "Examples:\n  steward wiki lint allotment\n  steward wiki lint allotment --fix\n  steward wiki lint ~/notes/wiki --json\n\n\
+        A folder needs no vault. Without --fix nothing is changed. Exits with 3 when a view applies to nobody, with 4 when it found errors."
+    )]
     Lint {
         /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
         wiki: String,
+        /// Render the index and the overview anew first, if the index does not show the pages; for a wiki of the vault
+        #[arg(long)]
+        fix: bool,
+    },
+    /// Settle a dispute: one side stays, the others go
+    #[command(after_help = "Example:\n  steward wiki settle allotment plot-12#c6107d23f --keep c4dc23754\n\n\
+        `steward wiki why` shows the claims of a page. `steward wiki runs revert` takes it back. Exits with 3 when it is refused.")]
+    Settle {
+        /// The name of the wiki
+        wiki: String,
+        /// A claim that stands in the dispute, such as `plot-12#c6107d23f`
+        claim: String,
+        /// The claim of the dispute that stays, such as `c4dc23754`
+        #[arg(long, value_name = "CLAIM")]
+        keep: String,
     },
     /// Find pages by their words
     #[command(

@@ -11,6 +11,7 @@ mod requests;
 mod resolve;
 mod runs;
 mod search;
+mod settle;
 mod status;
 mod validate;
 mod why;
@@ -55,7 +56,8 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
         }
         WikiCommand::Runs(command) => runs::run(vault, command, out).await,
         WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
-        WikiCommand::Lint { wiki } => lint::run(&find_wiki(vault, &wiki)?, out),
+        WikiCommand::Lint { wiki, fix } => lint::run(&open_wiki(vault, &wiki)?, fix, out).await,
+        WikiCommand::Settle { wiki, claim, keep } => settle::run(vault, &wiki, &claim, &keep, out).await,
         WikiCommand::Search { wiki, words, kind, tag, path } => {
             let filter = PageFilter { kind, tag, path };
             search::run(&open_wiki(vault, &wiki)?, &words.join(" "), &filter, out).await

@@ -47,6 +47,17 @@ pub enum WikiRequest {
         /// Pages that were edited where the run changed them stay as they are.
         keep_edited: bool,
     },
+    /// Keep one side of a dispute, and remove the others.
+    Settle {
+        /// The slug of the page.
+        page: String,
+        /// A claim of the dispute.
+        claim: String,
+        /// The claim of it that stays.
+        keep: String,
+    },
+    /// Render the files anew that code writes.
+    Fix,
 }
 
 impl WikiRequest {
@@ -59,6 +70,8 @@ impl WikiRequest {
             Self::Approve { .. } => "approve",
             Self::Reject { .. } => "reject",
             Self::Revert { .. } => "revert",
+            Self::Settle { .. } => "settle",
+            Self::Fix => "fix",
         }
     }
 }

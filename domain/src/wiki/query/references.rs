@@ -3,6 +3,7 @@
 //! A model may invent a label or a page. Such a reference is taken out and reported, and the words around it stay.
 
 use super::Citation;
+use crate::record::plain_text::unescape_markdown;
 use crate::wiki::claims::{PageClaims, read_claims};
 use crate::wiki::page::{WikiPage, may_be_page};
 use crate::wiki::quote::is_quote_label;
@@ -64,16 +65,18 @@ pub fn check_references(text: &str, pages: &[WikiPage], files: &BTreeSet<String>
     checked
 }
 
-/// The text with its marks as numbers, as in `[1]`, in the order of these labels; links show their titles.
+/// The text as it is shown outside of Markdown: its marks as numbers, as in `[1]`, in the order of these labels, the titles of
+/// its links, and no backslashes.
 #[must_use]
 pub fn number_marks(text: &str, citations: &[Citation]) -> String {
-    replace_references(text, |reference, whole| match reference {
+    let shown = replace_references(text, |reference, whole| match reference {
         Reference::Mark(label) => match citations.iter().position(|known| known.anchor.label == label) {
             Some(at) => format!(" [{}]", at + 1),
             None => whole.to_owned(),
         },
         Reference::Link { shown, .. } => shown.to_owned(),
-    })
+    });
+    unescape_markdown(&shown)
 }
 
 /// The text without its marks; links show their titles.

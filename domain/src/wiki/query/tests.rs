@@ -48,6 +48,7 @@ fn answer(text: &str, writer: &str) -> WikiAnswer {
         text: checked.text,
         writer: writer.into(),
         pages: vec!["entities/plot-12.md".into()],
+        sources: Vec::new(),
         citations: checked.citations,
         unknown: checked.unknown,
         clerk: (writer != "rules").then(ClerkMark::default),
@@ -62,6 +63,14 @@ fn a_question_gets_the_claims_that_hold_its_rarest_words() {
         format!("- [[water|Water]]: The water is off in winter.[^{}]", label("The water is turned off in winter."));
     assert_eq!((lines[0], lines[2]), (crate::wiki::compile::EXTRACT_LINE, expected.as_str()), "{text}");
     assert_eq!(extract_answer("Elephants", &pages()), None);
+    // A plural counts as its singular, and a word such as "the" for nothing.
+    assert!(extract_answer("When does the lease end?", &pages()).unwrap().contains("The lease ends in 2027."));
+    assert_eq!(extract_answer("What is the price?", &pages()), None);
+    assert!(extract_answer("is the", &pages()).is_some());
+    assert_eq!(
+        list_content_words("How many leases does this glass have?"),
+        ["glass", "lease"].map(str::to_owned).into()
+    );
 }
 
 #[test]

@@ -6,7 +6,6 @@
 use super::requests::{accept_files, print_outcome};
 use super::{OpenedWikis, open_vault, show_changed_lines};
 use crate::cli::output::{CommandExit, CommandOutput, prompt_yes_no};
-use anyhow::bail;
 use std::path::Path;
 use steward_vault::wiki::accept::{find_accepted, read_acceptable};
 use steward_vault::wiki::create::list_wikis;
@@ -15,7 +14,12 @@ pub(super) async fn run(vault: Option<&Path>, folder: &Path, out: CommandOutput)
     let OpenedWikis { config, root } = open_vault(vault)?;
     let real = folder.canonicalize()?;
     let Some((wiki, _)) = list_wikis(&root)?.into_iter().find(|(_, known)| *known == real) else {
-        bail!("{} is not a wiki of the vault {}: --accept needs one", folder.display(), root.path().display());
+        eprintln!(
+            "error: {} is not a wiki of the vault {}: --accept needs one",
+            folder.display(),
+            root.path().display()
+        );
+        return Ok(CommandExit::Usage);
     };
     let relative = real.strip_prefix(root.path())?.to_string_lossy().into_owned();
     let files = read_acceptable(&root, &relative)?;

@@ -12,7 +12,7 @@ use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 use steward_domain::record::plain_text::count_noun;
-use steward_domain::wiki::query::{Citation, FiledKind, MAX_QUESTION, WikiAnswer, number_marks};
+use steward_domain::wiki::query::{Citation, FiledKind, MAX_QUESTION, NO_PAGE, WikiAnswer, number_marks};
 use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::answers::read_answers;
@@ -127,6 +127,14 @@ fn describe(answer: &WikiAnswer) -> String {
     if !answer.unknown.is_empty() {
         let unknown = escape_text(&answer.unknown.join(", "));
         parts.push(format!("Taken out, because the pages do not have it: {unknown}"));
+    }
+    if !answer.sources.is_empty() {
+        let sources = escape_text(&answer.sources.join(", "));
+        parts.push(format!("These sources hold the words of the question, and are not cited: {sources}"));
+    }
+    if answer.text == NO_PAGE && answer.clerk.is_none() {
+        let hint = "Pages are found by the very words of the question: try those of your documents.";
+        parts.push(hint.to_owned());
     }
     if !answer.pages.is_empty() {
         let by = match answer.writer.as_str() {

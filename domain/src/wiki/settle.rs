@@ -1,0 +1,209 @@
+//! Settles a dispute: of the sides in a `::: disputed` block one stays, and the block and its callout go.
+//!
+//! Only a person decides that. What stands in the block without a claim is theirs and stays. Nothing else on the page changes.
+
+use super::claims::{Claim, PageClaims, read_claims};
+use super::details::{ClaimChange, ClaimRecord};
+use super::merge::{SplitBody, list_sources};
+use super::page::{DisputedBlock, WikiPage, read_page};
+use crate::record::frontmatter::{self, FieldEdit, FrontmatterError};
+use crate::time::format_seconds;
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use std::ops::Range;
+
+/// A page whose dispute is settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettledPage {
+    pub text: String,
+    /// The claims that are gone.
+    pub removed: Vec<ClaimRecord>,
+}
+
+/// Why a dispute cannot be settled.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SettleError {
+    #[error("{page} has no claim `{claim}`; it has {}", .known.join(", "))]
+    NoClaim { page: String, claim: String, known: Vec<String> },
+    #[error("the claim `{0}` does not stand in a dispute")]
+    NotDisputed(String),
+    #[error("the claim `{keep}` does not stand in this dispute; its sides are {}", .sides.join(", "))]
+    NotInBlock { keep: String, sides: Vec<String> },
+    #[error("several sides of the dispute stand in one paragraph: edit the page by hand")]
+    OneParagraph,
+    #[error("its frontmatter cannot be edited: {0}")]
+    Frontmatter(#[from] FrontmatterError),
+}
+
+/// Settles the dispute in which a claim stands: the claim `keep` stays, and the others of the block go.
+///
+/// # Errors
+/// [`SettleError`].
+pub fn settle_dispute(page: &WikiPage, claim: &str, keep: &str, at: DateTime<Utc>) -> Result<SettledPage, SettleError> {
+    let body = page.document.body();
+    let claims = read_claims(body, &page.body.disputed);
+    let named = find_claim(page, &claims, claim)?;
+    let holds = |block: &DisputedBlock, claim: &Claim| (block.first..=block.last).contains(&claim.line);
+    let block = page.body.disputed.iter().find(|block| holds(block, named));
+    let block = block.ok_or_else(|| SettleError::NotDisputed(claim.to_owned()))?;
+    let sides: Vec<&Claim> = claims.claims.iter().filter(|claim| holds(block, claim)).collect();
+    let kept = sides.iter().find(|side| is_named(side, keep)).ok_or_else(|| SettleError::NotInBlock {
+        keep: keep.to_owned(),
+        sides: sides.iter().map(|side| side.id.clone()).collect(),
+    })?;
+    let split = SplitBody::new(body);
+    let text = keep_side(split.text, block, kept, &sides)?;
+    let (gap, _) = split.split_below();
+    let notes = split.render_notes(|label| text.contains(&format!("[^{label}]")));
+    let settled = format!("{text}{gap}{notes}");
+    let gone = sides.iter().filter(|side| side.id != kept.id);
+    let removed = gone.map(|side| ClaimRecord {
+        claim: side.name(&page.slug),
+        change: ClaimChange::Removed,
+        statement_sha256: side.hash_statement(),
+        anchors: Vec::new(),
+    });
+    Ok(SettledPage { text: edit_fields(page, &settled, at)?, removed: removed.collect() })
+}
+
+fn is_named(claim: &Claim, name: &str) -> bool {
+    claim.id == name || claim.labels.iter().any(|label| label == name)
+}
+
+fn find_claim<'c>(page: &WikiPage, claims: &'c PageClaims, name: &str) -> Result<&'c Claim, SettleError> {
+    claims.claims.iter().find(|claim| is_named(claim, name)).ok_or_else(|| SettleError::NoClaim {
+        page: page.file.clone(),
+        claim: name.to_owned(),
+        known: claims.claims.iter().map(|claim| claim.id.clone()).collect(),
+    })
+}
+
+/// The text with the paragraphs of the kept side, and those without any claim, in the place of the block.
+fn keep_side(text: &str, block: &DisputedBlock, kept: &Claim, sides: &[&Claim]) -> Result<String, SettleError> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let last = block.last.min(lines.len());
+    let mut paragraphs: Vec<Range<usize>> = Vec::new();
+    // The first and the last line of the block are those of its container.
+    for line in block.first + 1..last {
+        let is_blank = lines[line - 1].trim().is_empty();
+        match paragraphs.last_mut() {
+            _ if is_blank => {}
+            Some(open) if open.end == line => open.end = line + 1,
+            _ => paragraphs.push(line..line + 1),
+        }
+    }
+    let mut parts = Vec::new();
+    for paragraph in paragraphs {
+        let inside: Vec<&&Claim> = sides.iter().filter(|side| paragraph.contains(&side.line)).collect();
+        let is_kept = inside.iter().any(|side| side.id == kept.id);
+        if is_kept && inside.len() > 1 {
+            return Err(SettleError::OneParagraph);
+        }
+        let part = lines[paragraph.start - 1..paragraph.end - 1].concat();
+        let is_callout = part.trim_start().starts_with("> ⚠");
+        if is_kept || inside.is_empty() && !is_callout {
+            parts.push(part.trim_end().to_owned());
+        }
+    }
+    let end = if last == lines.len() && !text.ends_with('\n') { "" } else { "\n" };
+    Ok(format!("{}{}{end}{}", lines[..block.first - 1].concat(), parts.join("\n\n"), lines[last..].concat()))
+}
+
+/// The whole page with this body: a new date, without sources that nothing cites any more, and without contradictions if no
+/// dispute is left.
+fn edit_fields(page: &WikiPage, body: &str, at: DateTime<Utc>) -> Result<String, SettleError> {
+    let bare = page.document.as_str().len() - page.document.body().len();
+    let whole = format!("{}{body}", &page.document.as_str()[..bare]);
+    let is_settled = read_page(&page.file, whole.as_bytes()).page.is_some_and(|page| page.body.disputed.is_empty());
+    let cited = list_sources(body);
+    let fields = page.document.fields();
+    let mut edits = vec![FieldEdit { field: "updated_at".to_owned(), value: Some(format_seconds(at).into()) }];
+    if let Some(Value::Array(sources)) = fields.get("sources") {
+        let is_cited = |source: &&Value| source.as_str().is_some_and(|source| cited.contains(&source));
+        let left: Vec<Value> = sources.iter().filter(is_cited).cloned().collect();
+        if left.len() < sources.len() && !left.is_empty() {
+            edits.push(FieldEdit { field: "sources".to_owned(), value: Some(Value::Array(left)) });
+        }
+    }
+    if is_settled && fields.contains_key("contradicts") {
+        edits.push(FieldEdit { field: "contradicts".to_owned(), value: None });
+    }
+    let edited = frontmatter::edit_fields(whole.as_bytes(), &edits)?;
+    Ok(String::from_utf8_lossy(&edited).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wiki::quote::Anchor;
+
+    fn anchors() -> [Anchor; 3] {
+        [
+            Anchor::new("lease", "The lease of plot 12 ends on 31 March 2027."),
+            Anchor::new("letter", "The council extends the lease of plot 12 to 31 March 2029."),
+            Anchor::new("lease", "Plot 12 lies by the river."),
+        ]
+    }
+
+    fn page(block: &str) -> WikiPage {
+        let [old, new, other] = anchors();
+        let head = "---\nschema: knowledge.entry/v1\nslug: plot-12\nkind: entity\ntitle: Plot 12\nsources: [lease, letter]\n\
+            confidence: 0.5\nupdated_at: \"2026-11-22T09:15:04Z\"\ncontradicts: [summary-letter]\nmine: 1 # kept\n---\n";
+        let notes = format!("{}\n{}\n{}\n", old.render(), new.render(), other.render());
+        let text = format!("{head}# Plot 12\n\n{block}\n\nIt lies by the river.[^{}]\n\n{notes}", other.label);
+        read_page("entities/plot-12.md", text.as_bytes()).page.unwrap()
+    }
+
+    fn block() -> String {
+        let [old, new, _] = anchors();
+        format!(
+            "::: disputed\n> ⚠️ Contradiction: 2027 vs 2029 (letter)\n\nThe lease ends\nin 2027.[^{}]\n\nI must ask.\n\n**Updated 2026-11-22 \
+             per letter:** it ends in 2029.[^{}]\n:::",
+            old.label, new.label
+        )
+    }
+
+    fn settle(page: &WikiPage, claim: &str, keep: &str) -> Result<SettledPage, SettleError> {
+        settle_dispute(page, claim, keep, "2026-11-23T10:00:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn one_side_stays_and_everything_else_keeps_its_bytes() {
+        let ([old, new, other], page) = (anchors(), page(&block()));
+        let settled = settle(&page, &old.label, &new.label).unwrap();
+        let expected = page
+            .document
+            .as_str()
+            .replace(
+                &block(),
+                &format!("I must ask.\n\n**Updated 2026-11-22 per letter:** it ends in 2029.[^{}]", new.label),
+            )
+            .replace(&format!("{}\n", old.render()), "")
+            .replace("contradicts: [summary-letter]\n", "")
+            .replace("2026-11-22T09:15:04Z", "2026-11-23T10:00:00Z");
+        assert_eq!(settled.text, expected);
+        assert_eq!(settled.removed[0].claim, format!("plot-12#{}", old.label));
+        // The other way round, the letter is cited nowhere any more.
+        let settled = settle(&page, &new.label, &old.label).unwrap();
+        let read = read_page("entities/plot-12.md", settled.text.as_bytes()).page.unwrap();
+        assert_eq!((read.sources.as_slice(), read.body.disputed.len()), (&["lease".to_owned()][..], 0));
+        assert!(settled.text.contains(&other.render()) && !settled.text.contains("2029"), "{}", settled.text);
+    }
+
+    #[test]
+    fn what_is_no_dispute_or_cannot_be_divided_is_refused() {
+        let ([old, new, other], page) = (anchors(), page(&block()));
+        assert_eq!(settle(&page, &other.label, &other.label), Err(SettleError::NotDisputed(other.label.clone())));
+        assert!(
+            matches!(settle(&page, &old.label, &other.label), Err(SettleError::NotInBlock { sides, .. }) if sides.len() == 2)
+        );
+        assert!(
+            matches!(settle(&page, "c00000000", &old.label), Err(SettleError::NoClaim { known, .. }) if known.len() == 3)
+        );
+        let joined = self::page(&format!(
+            "::: disputed\n> ⚠️ Contradiction: a vs b\n\nThe lease ends in 2027.[^{}] It ends in 2029.[^{}]\n:::",
+            old.label, new.label
+        ));
+        assert_eq!(settle(&joined, &old.label, &new.label), Err(SettleError::OneParagraph));
+    }
+}

@@ -1,0 +1,125 @@
+//! What a person does to a wiki with one command: settle a dispute, and have the files rendered that code writes.
+//!
+//! Each is a run of its own with an audit record, and goes back like any other. No model takes part.
+
+use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
+use crate::wiki::request::{WikiRunError, WikiRunRequest};
+use crate::wiki::state::{find_wiki_folder, read_current, read_wiki};
+use steward_domain::action::audit::ActionKind;
+use steward_domain::record::plain_text::escape_one_line;
+use steward_domain::wiki::INDEX_FILE;
+use steward_domain::wiki::assemble::{RunReport, assemble_run, link_pages};
+use steward_domain::wiki::index_page::render_index;
+use steward_domain::wiki::log::LogType;
+use steward_domain::wiki::path::PagePath;
+use steward_domain::wiki::plan::{RunFile, close};
+use steward_domain::wiki::run::WikiRunType;
+use steward_domain::wiki::settle::settle_dispute;
+
+/// How often it is planned anew because a file changed meanwhile.
+const TRIES: usize = 3;
+
+/// Which side of which dispute stays.
+#[derive(Clone, Copy, Debug)]
+pub struct SettleChoice<'a> {
+    /// The slug of the page.
+    pub page: &'a str,
+    /// A claim of the dispute, by its id or a label.
+    pub claim: &'a str,
+    /// The claim of it that stays.
+    pub keep: &'a str,
+}
+
+/// What was done, and where files went that code renders and that people had edited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManualRun {
+    /// `None` if there was nothing to do.
+    pub receipt: Option<ActionReceipt>,
+    pub displaced: Vec<PagePath>,
+}
+
+impl VaultWriter {
+    /// Settles a dispute. Repeated calls do it once.
+    ///
+    /// # Errors
+    /// [`WikiRunError`]; it is refused if there is no such claim or dispute.
+    pub fn settle_wiki_dispute(
+        &self,
+        request: &WikiRunRequest<'_>,
+        choice: SettleChoice<'_>,
+    ) -> Result<ManualRun, WikiRunError> {
+        try_again(|| self.settle_once(request, choice))
+    }
+
+    fn settle_once(&self, request: &WikiRunRequest<'_>, choice: SettleChoice<'_>) -> Result<ManualRun, WikiRunError> {
+        let folder = find_wiki_folder(self.root(), request.wiki)?;
+        let parts = ["settle", choice.page, choice.claim, choice.keep];
+        let mut run = request.describe(ActionKind::Wiki, &folder, WikiRunType::Manual, &parts);
+        if let Some(receipt) = self.find_run(&run)? {
+            return Ok(ManualRun { receipt: Some(receipt), displaced: Vec::new() });
+        }
+        let wiki = read_wiki(self.root(), request.wiki, &folder)?;
+        let page = wiki.state.pages.iter().find(|page| page.slug == choice.page);
+        let page = page.ok_or_else(|| WikiRunError::refuse(format!("there is no page `{}`", choice.page)))?;
+        let settled = settle_dispute(page, choice.claim, choice.keep, request.at);
+        let settled = settled.map_err(|e| WikiRunError::refuse(e.to_string()))?;
+        let path = PagePath::new(&folder, &page.file)?;
+        let before = read_current(self.root(), &path).map_err(WikiRunError::Refused)?;
+        if before.as_deref() != Some(page.document.as_bytes()) {
+            return Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { path: path.into() }));
+        }
+        run.reasoning =
+            format!("{} settled a dispute of {}: the claim {} stays.", request.by, choice.page, choice.keep);
+        run.claims = settled.removed;
+        let subject = format!("Settled a dispute of {}", escape_one_line(&page.title));
+        let bullets = vec![
+            format!("run: {}, kept: {}", run.mark.run, escape_one_line(choice.keep)),
+            format!("touched: {}", link_pages(std::slice::from_ref(&page.slug))),
+            format!("claims: {} superseded", run.claims.len()),
+        ];
+        let report = RunReport::manual(&run.mark.run, request.at, subject, bullets);
+        let files = vec![RunFile { path, before, after: Some(settled.text.into_bytes()) }];
+        let assembled = assemble_run(wiki.state, files, &report)?;
+        let receipt = self.commit_run(&close(run, assembled.files)?)?;
+        Ok(ManualRun { receipt: Some(receipt), displaced: assembled.displaced })
+    }
+
+    /// Renders the index and the overview anew, if the index does not show the pages as they are.
+    ///
+    /// # Errors
+    /// [`WikiRunError`].
+    pub fn render_wiki_files(&self, request: &WikiRunRequest<'_>) -> Result<ManualRun, WikiRunError> {
+        try_again(|| self.render_once(request))
+    }
+
+    fn render_once(&self, request: &WikiRunRequest<'_>) -> Result<ManualRun, WikiRunError> {
+        let folder = find_wiki_folder(self.root(), request.wiki)?;
+        let mut run = request.describe(ActionKind::Wiki, &folder, WikiRunType::Lint, &["fix"]);
+        if let Some(receipt) = self.find_run(&run)? {
+            return Ok(ManualRun { receipt: Some(receipt), displaced: Vec::new() });
+        }
+        let wiki = read_wiki(self.root(), request.wiki, &folder)?;
+        let expected = render_index(&wiki.state.manifest, &wiki.state.pages);
+        if wiki.state.texts.index.as_deref() == Some(expected.as_bytes()) {
+            return Ok(ManualRun { receipt: None, displaced: Vec::new() });
+        }
+        run.reasoning = format!("{} had {INDEX_FILE} and the overview rendered anew.", request.by);
+        let bullets = vec![format!("run: {}", run.mark.run)];
+        let subject = "Rendered the index anew".to_owned();
+        let report = RunReport::manual(&run.mark.run, request.at, subject, bullets);
+        let report = RunReport { log_type: LogType::Lint, ..report };
+        let assembled = assemble_run(wiki.state, Vec::new(), &report)?;
+        let receipt = self.commit_run(&close(run, assembled.files)?)?;
+        Ok(ManualRun { receipt: Some(receipt), displaced: assembled.displaced })
+    }
+}
+
+fn try_again(mut work: impl FnMut() -> Result<ManualRun, WikiRunError>) -> Result<ManualRun, WikiRunError> {
+    let mut tries = 1;
+    loop {
+        match work() {
+            Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })) if tries < TRIES => tries += 1,
+            ended => return ended,
+        }
+    }
+}
