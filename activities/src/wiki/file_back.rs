@@ -71,7 +71,14 @@ pub(super) fn stage_filed_answer(
         Ok(is_anchored) => {
             let is_archive = input.kind == FiledKind::Archive || answer.citations.is_empty();
             let is_draft = is_archive && !is_by_rules && !is_anchored;
-            finish_staging(root, &wiki, run, settings, is_draft)
+            match finish_staging(root, &wiki, run, settings, is_draft) {
+                Ok(output) => Ok(output),
+                // The session had the run, which is free again.
+                Err(e) => {
+                    let (status, message) = reject(&runs.open(&meta.run)?, e)?;
+                    Ok(StageIngestOutput::Refused { status, message })
+                }
+            }
         }
         Err(e) => {
             let (status, message) = reject(&run, e)?;

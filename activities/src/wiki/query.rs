@@ -12,7 +12,7 @@ use chrono::Utc;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::steward::clerk::ClerkMark;
 use steward_domain::steward::conversation::{TurnOutcome, TurnReply};
-use steward_domain::steward::guard::SettlementOutcome;
+use steward_domain::steward::guard::{Reservation, SettlementOutcome};
 use steward_domain::time::format_millis;
 use steward_domain::wiki::query::{
     EMPTY_WIKI, MAX_QUESTION, NO_PAGE, WikiAnswer, build_query, check_references, extract_answer,
@@ -26,6 +26,8 @@ use temporalio_common::ActivityError;
 
 /// The status of a refusal by a cap.
 const TOO_MANY: u16 = 429;
+/// The status of a failure of the disk.
+const INTERNAL: u16 = 500;
 /// How long a person is kept waiting for a busy server, in seconds.
 const LONGEST_WAIT: u64 = 60;
 
@@ -34,10 +36,16 @@ struct SaidAnswer {
     text: String,
     writer: String,
     clerk: Option<ClerkMark>,
+    /// How the call is settled, once the answer is kept.
+    settlement: Option<(Reservation, SettlementOutcome)>,
 }
 
 impl WikiActivities {
-    pub(super) async fn answer(&self, input: AnswerQuestionInput) -> Result<AnswerQuestionOutput, ActivityError> {
+    pub(super) async fn answer(
+        &self,
+        input: AnswerQuestionInput,
+        tries: u32,
+    ) -> Result<AnswerQuestionOutput, ActivityError> {
         let AnswerQuestionInput { query, attempt } = input;
         let id = name_answer(&query);
         let root = self.vault.writer.root().clone();
@@ -58,10 +66,12 @@ impl WikiActivities {
         if known.iter().any(|answer| answer.id == kept_id) {
             return Ok(AnswerQuestionOutput::Answered { answer: id });
         }
-        let said = match self.find_answer(&query, &found, &format!("{id}-{attempt}")).await {
+        // A try after a crash is a call of its own, so that the guard counts it.
+        let said = match self.find_answer(&query, &found, &format!("{id}-{attempt}-{tries}")).await {
             Ok(said) => said,
             Err(output) => return Ok(output),
         };
+        let settlement = said.settlement.clone();
         let answer = describe_answer(id.clone(), query, &found, said);
         let keep = move || {
             let mut answer = answer;
@@ -72,8 +82,20 @@ impl WikiActivities {
             }
             keep_answer(&root, &answer, Utc::now())
         };
-        run_blocking(keep).await?.map_err(retryable_failure)?;
-        Ok(AnswerQuestionOutput::Answered { answer: id })
+        let kept = run_blocking(keep).await;
+        if let Some((reservation, outcome)) = settlement {
+            self.writer.settle(&reservation, outcome).await;
+        }
+        // A repeat would pay again.
+        let refuse = |e: String| {
+            let message = format!("the answer could not be kept: {e}");
+            Ok(AnswerQuestionOutput::Refused { status: INTERNAL, message })
+        };
+        match kept {
+            Ok(Ok(())) => Ok(AnswerQuestionOutput::Answered { answer: id }),
+            Ok(Err(e)) => refuse(e.to_string()),
+            Err(_) => refuse("its task failed".to_owned()),
+        }
     }
 
     /// Finds an answer. A refusal or a failure is the error.
@@ -83,7 +105,8 @@ impl WikiActivities {
         found: &QueryPages,
         call: &str,
     ) -> Result<SaidAnswer, AnswerQuestionOutput> {
-        let by_rules = |text: String| Ok(SaidAnswer { text, writer: RULES_WRITER.to_owned(), clerk: None });
+        let by_rules =
+            |text: String| Ok(SaidAnswer { text, writer: RULES_WRITER.to_owned(), clerk: None, settlement: None });
         match self.writer.describe_model() {
             _ if found.is_empty_wiki() => by_rules(EMPTY_WIKI.to_owned()),
             _ if found.pages.is_empty() => by_rules(NO_PAGE.to_owned()),
@@ -122,13 +145,18 @@ impl WikiActivities {
             self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
             return Err(AnswerQuestionOutput::Failed { seconds: 1, reason: "no model is set".to_owned() });
         };
-        self.writer.settle(&reservation, describe_settlement(&outcome, clerk.tokens)).await;
-        let fail = |seconds: u64, reason: String| Err(AnswerQuestionOutput::Failed { seconds, reason });
-        match outcome {
-            TurnOutcome::Answered(turn) if turn.text().trim().is_empty() => {
-                fail(1, "the model answered nothing".to_owned())
+        let settlement = describe_settlement(&outcome, clerk.tokens);
+        let failed = match outcome {
+            TurnOutcome::Answered(turn) if !turn.text().trim().is_empty() => {
+                let settlement = Some((reservation, settlement));
+                return Ok(SaidAnswer { text: turn.text(), writer, clerk: Some(clerk), settlement });
             }
-            TurnOutcome::Answered(turn) => Ok(SaidAnswer { text: turn.text(), writer, clerk: Some(clerk) }),
+            other => other,
+        };
+        self.writer.settle(&reservation, settlement).await;
+        let fail = |seconds: u64, reason: String| Err(AnswerQuestionOutput::Failed { seconds, reason });
+        match failed {
+            TurnOutcome::Answered(_) => fail(1, "the model answered nothing".to_owned()),
             TurnOutcome::RateLimited { retry_after_seconds } => {
                 let seconds = retry_after_seconds.unwrap_or(FAILURE_WAIT).max(1);
                 let message = format!("the model's server is busy: try again in {seconds} s");

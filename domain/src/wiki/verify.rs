@@ -6,7 +6,7 @@
 mod kept;
 mod pages;
 
-use super::claims::PageClaims;
+use super::claims::{PageBlock, PageClaims};
 use super::details::ClaimRecord;
 use super::manifest::EffectiveManifest;
 use super::names::name_page;
@@ -204,23 +204,25 @@ fn check_names(judged: &[JudgedPage<'_>], after: &[WikiPage], findings: &mut Vec
         for slug in new.filter(|slug| !slugs.contains(slug)) {
             report(findings, page.file, RunFault::DanglingReference, format!("there is no page `{slug}`"));
         }
-        check_see_also(page, read, after, findings);
+        check_see_also(page, after, findings);
     }
 }
 
-/// See-also lines that the run adds show the titles of pages and nothing else.
-fn check_see_also(page: &JudgedPage<'_>, read: &WikiPage, after: &[WikiPage], findings: &mut Vec<RunFinding>) {
-    let before: BTreeSet<&str> = page.before.map_or("", |before| before.document.body()).lines().collect();
-    let is_new = |line: &&str| line.trim_start().starts_with("See also:") && !before.contains(line);
+/// See-also lines that the run adds show the titles of pages and nothing else, also in a list and over several lines.
+fn check_see_also(page: &JudgedPage<'_>, after: &[WikiPage], findings: &mut Vec<RunFinding>) {
+    let before: BTreeSet<String> = page.claims_before.blocks.iter().map(PageBlock::text).collect();
+    let texts = page.claims_after.blocks.iter().map(PageBlock::text);
     let letters =
         |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
-    for line in read.document.body().lines().filter(is_new) {
-        for link in line.split("[[").skip(1).filter_map(|rest| rest.split_once("]]")).map(|(link, _)| link) {
-            let Some((slug, shown)) = link.split_once('|') else { continue };
-            let is_title = |known: &WikiPage| known.slug == slug && letters(&known.title) == letters(shown);
+    for text in texts.filter(|text| text.starts_with("See also:") && !before.contains(text)) {
+        for link in text.split("[[").skip(1).filter_map(|rest| rest.split_once("]]")).map(|(link, _)| link) {
+            let (slug, shown) = link.split_once('|').unwrap_or((link, link));
+            let is_title = |known: &WikiPage| {
+                known.slug == slug && (letters(&known.title) == letters(shown) || !link.contains('|'))
+            };
             // A page whose file is a person's has no title that could be read, so the words are those of its name.
             let is_unread = after.iter().all(|known| known.slug != slug) && slug.starts_with(&name_page(shown));
-            if !after.iter().any(is_title) && !is_unread {
+            if slug.contains('#') || !after.iter().any(is_title) && !is_unread {
                 let problem = format!("a see-also link shows a title: {}", shown.chars().take(60).collect::<String>());
                 report(findings, page.file, RunFault::ClaimUnanchored, problem);
             }

@@ -8,7 +8,7 @@ use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
 use crate::views::wiki::{
     WikiHealth, WikiPageView, WikiRow, WikiRunRow, WikiRunView, check_wiki_health, find_wiki_page, find_wiki_run,
-    list_wiki_rows, list_wiki_runs,
+    list_wiki_rows, list_wiki_runs, read_wikis,
 };
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -236,12 +236,8 @@ async fn read_blocking<T: Send + 'static>(
     app: &SharedAppState,
     read: impl FnOnce(VaultRoot) -> Result<T, ReadWikiError> + Send + 'static,
 ) -> Result<T, ProblemDetails> {
-    let root = app.views.root().clone();
-    let failed = |reason: String| ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, reason);
-    match tokio::task::spawn_blocking(move || read(root)).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(e @ ReadWikiError::Unknown { .. })) => Err(not_found(&e.to_string())),
-        Ok(Err(e)) => Err(failed(e.to_string())),
-        Err(e) => Err(failed(e.to_string())),
-    }
+    read_wikis(app.views.root(), read).await.map_err(|e| match e {
+        e @ ReadWikiError::Unknown { .. } => not_found(&e.to_string()),
+        e => ProblemDetails::new(StatusCode::INTERNAL_SERVER_ERROR, e.to_string()),
+    })
 }

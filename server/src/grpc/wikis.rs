@@ -10,7 +10,7 @@ use super::{not_found, page, require_caller};
 use crate::api::problem::ProblemDetails;
 use crate::views::wiki::{
     DiffSide, WikiClaimView, WikiPageView, WikiRow, WikiRunFile, WikiRunRow, WikiRunView, check_wiki_health,
-    find_wiki_page, find_wiki_run, list_wiki_rows, list_wiki_runs,
+    find_wiki_page, find_wiki_run, list_wiki_rows, list_wiki_runs, read_wikis,
 };
 use chrono::Utc;
 use steward_domain::wiki::run::RunId;
@@ -107,13 +107,10 @@ impl GrpcService {
         &self,
         read: impl FnOnce(VaultRoot) -> Result<T, ReadWikiError> + Send + 'static,
     ) -> Result<T, Status> {
-        let root = self.views.root().clone();
-        match tokio::task::spawn_blocking(move || read(root)).await {
-            Ok(Ok(value)) => Ok(value),
-            Ok(Err(e @ ReadWikiError::Unknown { .. })) => Err(not_found(&e.to_string())),
-            Ok(Err(e)) => Err(internal_error(&e.to_string())),
-            Err(e) => Err(internal_error(&e.to_string())),
-        }
+        read_wikis(self.views.root(), read).await.map_err(|e| match e {
+            e @ ReadWikiError::Unknown { .. } => not_found(&e.to_string()),
+            e => internal_error(&e.to_string()),
+        })
     }
 
     async fn find_run(&self, name: String) -> Result<WikiRunView, Status> {

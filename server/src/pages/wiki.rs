@@ -15,7 +15,7 @@ use crate::http::app::{NO_SUCH_PAGE, SharedAppState};
 use crate::views::FactsError;
 use crate::views::wiki::{
     DiffSide, WikiHealth, WikiPageView, WikiRow, WikiRunRow, WikiRunView, check_wiki_health, find_wiki_page,
-    find_wiki_run, list_wiki_pages, list_wiki_rows, list_wiki_runs, read_wiki_row,
+    find_wiki_run, list_wiki_pages, list_wiki_rows, list_wiki_runs, read_wiki_row, read_wikis,
 };
 use askama::Template;
 use axum::Extension;
@@ -25,9 +25,10 @@ use axum::http::{StatusCode, Uri};
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use steward_domain::wiki::query::MAX_QUESTION;
+use steward_domain::wiki::query::{MAX_QUESTION, WikiAnswer};
 use steward_domain::wiki::search::PageHit;
 use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::answers::read_answers;
 use steward_vault::wiki::state::ReadWikiError;
 
 pub(crate) use answer::{ask_wiki, save_answer, show_answer};
@@ -35,6 +36,8 @@ pub(crate) use click::resolve_run;
 
 /// The runs that the page of a wiki shows.
 const RUNS: usize = 30;
+/// The questions that it shows.
+const ANSWERS: usize = 10;
 /// The lines of one file that the page of a run shows.
 const LINES: usize = 400;
 
@@ -76,6 +79,8 @@ struct WikiPage {
     hits: Vec<PageHit>,
     /// The files of all pages.
     pages: Vec<String>,
+    /// The newest questions.
+    answers: Vec<WikiAnswer>,
     longest_question: usize,
 }
 
@@ -142,11 +147,12 @@ pub(crate) async fn show_wiki(
     let read = move |root: VaultRoot| {
         let row = read_wiki_row(&root, &wiki)?;
         let pages = list_wiki_pages(&root, &wiki)?;
+        let answers: Vec<WikiAnswer> = read_answers(&root, &wiki)?.into_iter().rev().take(ANSWERS).collect();
         let runs = list_wiki_runs(&root, Some(&wiki), RUNS)?;
         let health = is_checked.then(|| check_wiki_health(&root, &wiki, Utc::now())).transpose()?;
-        Ok((row, pages, runs, health))
+        Ok((row, pages, answers, runs, health))
     };
-    let (row, pages, runs, health) = read_blocking(&app, read).await?;
+    let (row, pages, answers, runs, health) = read_blocking(&app, read).await?;
     let (waiting, runs): (Vec<_>, Vec<_>) = runs.into_iter().partition(|run| run.waits);
     let lines = |runs: Vec<WikiRunRow>| runs.into_iter().map(RunLine::new).collect();
     Ok(render_page(&WikiPage {
@@ -158,6 +164,7 @@ pub(crate) async fn show_wiki(
         q,
         hits,
         pages,
+        answers,
         longest_question: MAX_QUESTION,
     }))
 }
@@ -253,12 +260,9 @@ pub(super) async fn read_blocking<T: Send + 'static>(
     app: &SharedAppState,
     read: impl FnOnce(VaultRoot) -> Result<T, ReadWikiError> + Send + 'static,
 ) -> Result<T, PageError> {
-    let root = app.views.root().clone();
-    let failed = |reason: String| FactsError::Record { path: "wiki".to_owned(), reason };
-    match tokio::task::spawn_blocking(move || read(root)).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(ReadWikiError::Unknown { .. })) => Err(no_such_page()),
-        Ok(Err(e)) => Err(failed(e.to_string()).into()),
-        Err(e) => Err(failed(e.to_string()).into()),
+    match read_wikis(app.views.root(), read).await {
+        Ok(value) => Ok(value),
+        Err(ReadWikiError::Unknown { .. }) => Err(no_such_page()),
+        Err(e) => Err(FactsError::Record { path: "wiki".to_owned(), reason: e.to_string() }.into()),
     }
 }

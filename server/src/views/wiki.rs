@@ -21,6 +21,7 @@ use steward_vault::wiki::health::check_wiki;
 use steward_vault::wiki::search::search_indexed;
 use steward_vault::wiki::staged::StagedRuns;
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
+use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 pub use page::{WikiClaimView, WikiPageView, find_wiki_page};
@@ -92,6 +93,23 @@ pub fn read_wiki_row(root: &VaultRoot, wiki: &str) -> Result<WikiRow, ReadWikiEr
         }),
         wiki: wiki.to_owned(),
     })
+}
+
+/// Reads files of wikis on a blocking thread, at most four requests at once: each may read all pages of a wiki.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub(crate) async fn read_wikis<T: Send + 'static>(
+    root: &VaultRoot,
+    read: impl FnOnce(VaultRoot) -> Result<T, ReadWikiError> + Send + 'static,
+) -> Result<T, ReadWikiError> {
+    static READERS: Semaphore = Semaphore::const_new(4);
+    let failed = |reason: String| ReadWikiError::File { path: "wiki".to_owned(), reason };
+    let permit = READERS.acquire().await.map_err(|e| failed(e.to_string()))?;
+    let root = root.clone();
+    let value = tokio::task::spawn_blocking(move || read(root)).await.map_err(|e| failed(e.to_string()))?;
+    drop(permit);
+    value
 }
 
 /// The files of the pages of a wiki, sorted. Call it on a blocking thread.

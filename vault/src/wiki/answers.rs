@@ -22,9 +22,11 @@ use steward_domain::wiki::page::{WikiPage, may_be_page, read_page};
 use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::query::{
-    ANSWER_PAGES, Citation, FiledKind, WikiAnswer, fold_plural, list_content_words, render_filed_page,
+    ANSWER_PAGES, Citation, FiledKind, WikiAnswer, fold_plural, list_content_words, render_filed_page, render_question,
 };
+use steward_domain::wiki::quote::collapse_blanks;
 use steward_domain::wiki::search::{PageFilter, PageHit, search_pages};
+use steward_domain::wiki::writer::draft::list_signed_lines;
 
 /// The folder of what is kept about wikis, in our own folder.
 const WIKI: &str = "wiki";
@@ -113,6 +115,8 @@ fn choose_files(hits: Vec<PageHit>) -> Vec<String> {
 /// # Errors
 /// [`ReadWikiError::Io`].
 pub fn read_answers(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiAnswer>, ReadWikiError> {
+    // The name may come from an address.
+    find_wiki_folder(root, wiki)?;
     let failed = |source| ReadWikiError::Io { path: format!(".steward/{WIKI}/{wiki}/{ANSWERS}"), source };
     let Some(all) = root.find_own_folder(Some(WIKI)).map_err(failed)? else { return Ok(Vec::new()) };
     let Some(dir) = open_real_folder(&all, wiki).map_err(failed)? else { return Ok(Vec::new()) };
@@ -126,6 +130,7 @@ pub fn read_answers(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiAnswer>, Rea
 /// # Errors
 /// [`ReadWikiError::Io`].
 pub fn keep_answer(root: &VaultRoot, answer: &WikiAnswer, now: DateTime<Utc>) -> Result<(), ReadWikiError> {
+    find_wiki_folder(root, &answer.wiki)?;
     let failed = |source| ReadWikiError::Io { path: format!(".steward/{WIKI}/{}/{ANSWERS}", answer.wiki), source };
     let all = root.make_own_folder(Some(WIKI)).map_err(failed)?;
     let dir = make_real_folder(&all, &answer.wiki).map_err(failed)?;
@@ -156,6 +161,12 @@ pub fn stage_answer_page(
     answer: &WikiAnswer,
     kind: FiledKind,
 ) -> Result<bool, WikiRunError> {
+    if answer.clerk.is_some()
+        && let Some(line) = list_signed_lines(&answer.text).next()
+    {
+        let shown: String = line.trim().chars().take(60).collect();
+        return Err(WikiRunError::refuse(format!("the answer holds a line that only code writes: {shown}")));
+    }
     let filed = render_filed_page(answer, kind, &wiki.state.pages, run.meta.began);
     let path = PagePath::new(&run.meta.folder, &filed.file)?;
     if read_current(root, &path).map_err(WikiRunError::refuse)?.is_some() {
@@ -163,8 +174,9 @@ pub fn stage_answer_page(
     }
     let page = read_page(&filed.file, filed.text.as_bytes()).page;
     let claims = page.map(|page| read_claims(page.document.body(), &page.body.disputed)).unwrap_or_default();
-    // One paragraph is the question.
-    let is_anchored = !claims.claims.is_empty() && claims.list_unanchored().count() <= 1;
+    let question = collapse_blanks(&render_question(&answer.question));
+    let mut others = claims.list_unanchored().filter(|block| block.text() != question);
+    let is_anchored = !claims.claims.is_empty() && others.next().is_none();
     run.stage(&[RunFile { path, before: None, after: Some(filed.text.into_bytes()) }], Vec::new(), Vec::new())?;
     Ok(is_anchored)
 }
@@ -172,6 +184,9 @@ pub fn stage_answer_page(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wiki::create::create_wiki;
+    use steward_domain::wiki::MANIFEST_FILE;
+    use steward_domain::wiki::template::NewFile;
 
     fn answer(id: &str, at: &str) -> WikiAnswer {
         WikiAnswer {
@@ -195,6 +210,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let root = VaultRoot::open(dir.path()).unwrap();
         let now = "2026-11-22T09:15:04Z".parse().unwrap();
+        for name in ["plot", "other"] {
+            let files = [NewFile { name: MANIFEST_FILE, text: String::new() }];
+            create_wiki(&root, name, &files).unwrap();
+        }
         assert_eq!(read_answers(&root, "plot").unwrap(), []);
         let (old, new) = (answer("00000001", "2026-10-22T09:15:05Z"), answer("00000002", "2026-11-22T09:15:04Z"));
         keep_answer(&root, &old, "2026-10-22T09:15:05Z".parse().unwrap()).unwrap();
@@ -207,5 +226,8 @@ mod tests {
         std::fs::write(&log, format!("{{broken\n{text}")).unwrap();
         assert_eq!(read_answers(&root, "plot").unwrap().len(), 1);
         assert_eq!(read_answers(&root, "other").unwrap(), []);
+        for name in ["..", "../wiki/plot", "/etc", "gone"] {
+            assert!(matches!(read_answers(&root, name), Err(ReadWikiError::Unknown { .. })), "{name}");
+        }
     }
 }

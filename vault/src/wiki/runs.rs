@@ -81,6 +81,22 @@ pub fn list_newest_runs(root: &VaultRoot, wiki: Option<&str>, limit: usize) -> R
     // The name of a run begins with its second.
     records.sort_by(|a, b| a.run.cmp(&b.run));
     records.drain(..records.len().saturating_sub(limit));
+    Ok(read_summaries(root, &records))
+}
+
+/// Lists a committed run of a wiki and all that began after it, among them the one that took it back.
+///
+/// # Errors
+/// The folder of the records cannot be listed.
+pub fn list_runs_since(root: &VaultRoot, wiki: &str, run: &RunId) -> Result<Vec<RunSummary>, VaultRootError> {
+    let mut records = list_records(root, &[ActionKind::Wiki], Some(wiki))?;
+    // Runs of one second are ordered by their hashes.
+    records.retain(|record| record.run.began() >= run.began());
+    Ok(read_summaries(root, &records))
+}
+
+/// Reads the runs of these records, oldest first, each with the one that took it back.
+fn read_summaries(root: &VaultRoot, records: &[NamedRecord]) -> Vec<RunSummary> {
     let mut runs: Vec<RunSummary> =
         records.iter().filter_map(|record| Some(read_record(root, &record.path)?.summary)).collect();
     runs.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| a.run.cmp(&b.run)));
@@ -94,7 +110,7 @@ pub fn list_newest_runs(root: &VaultRoot, wiki: Option<&str>, limit: usize) -> R
     for run in &mut runs {
         run.reverted_by = reverted.get(&run.run).cloned();
     }
-    Ok(runs)
+    runs
 }
 
 /// Finds the record of a run by its whole name or by the 8 characters at its end.

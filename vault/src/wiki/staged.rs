@@ -3,6 +3,7 @@
 //! A staged run is a folder below `.steward/runs/`. Nothing else is written here, and only its owner can read it. One
 //! process at a time writes a run. What a folder holds is read back through checked types: it may have been edited.
 
+mod cleanup;
 pub(crate) mod files;
 mod transcript;
 mod upload;
@@ -10,7 +11,7 @@ mod upload;
 use crate::files::durable;
 use crate::files::root::{VaultRoot, make_real_folder, open_real_folder};
 use cap_std::fs::Dir;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use files::{lock, read_bytes, read_json, write_json};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -31,8 +32,6 @@ const STAGED: &str = "staged";
 const BASE: &str = "base";
 /// The bytes of a source that is to be added.
 const UPLOAD: &str = "source";
-/// How long a run is kept after its end, in days.
-const KEEP_DAYS: i64 = 30;
 
 /// What a run is, before it has done anything.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,7 +150,8 @@ pub struct StagedRuns {
 pub struct StagedRun {
     pub meta: RunMeta,
     dir: Dir,
-    _lock: File,
+    /// `None` for a run that is only read.
+    _lock: Option<File>,
 }
 
 impl StagedRuns {
@@ -178,7 +178,7 @@ impl StagedRuns {
             }
             Err(e) => return Err(edited(&meta.run, &e.to_string())),
         }
-        let run = StagedRun { meta: meta.clone(), dir, _lock: lock };
+        let run = StagedRun { meta: meta.clone(), dir, _lock: Some(lock) };
         if run.read_status()?.is_none() {
             run.set_status(RunState::Pending, meta.began, "it is being written")?;
         }
@@ -192,6 +192,20 @@ impl StagedRuns {
     pub fn open(&self, run: &RunId) -> Result<StagedRun, StagedRunError> {
         let dir = self.find_folder(run)?.ok_or_else(|| StagedRunError::Unknown(run.clone()))?;
         let lock = lock(&dir, run)?;
+        Self::read_run(dir, run, Some(lock))
+    }
+
+    /// Opens a run only to read it, also while another process writes it. What is read may not fit together then, which the hashes
+    /// of its plan show.
+    ///
+    /// # Errors
+    /// [`StagedRunError`].
+    pub fn peek(&self, run: &RunId) -> Result<StagedRun, StagedRunError> {
+        let dir = self.find_folder(run)?.ok_or_else(|| StagedRunError::Unknown(run.clone()))?;
+        Self::read_run(dir, run, None)
+    }
+
+    fn read_run(dir: Dir, run: &RunId, lock: Option<File>) -> Result<StagedRun, StagedRunError> {
         let meta = read_json::<RunMeta>(&dir, META).map_err(|e| edited(run, &e.to_string()))?;
         let meta = meta.filter(|meta| meta.run == *run).ok_or_else(|| StagedRunError::Unknown(run.clone()))?;
         Ok(StagedRun { meta, dir, _lock: lock })
@@ -217,46 +231,6 @@ impl StagedRuns {
         }
         found.sort_by(|a, b| a.meta.run.cmp(&b.meta.run));
         Ok(found)
-    }
-
-    /// Removes a run.
-    ///
-    /// # Errors
-    /// [`StagedRunError::Io`].
-    pub fn remove(&self, run: &RunId) -> Result<(), StagedRunError> {
-        let failed = |source| StagedRunError::Io { path: run.to_string(), source };
-        match self.root.find_own_folder(Some(RUNS)).map_err(failed)? {
-            Some(runs) if open_real_folder(&runs, run.as_str()).map_err(failed)?.is_some() => {
-                runs.remove_dir_all(run.as_str()).map_err(failed)
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Removes runs that ended more than 30 days ago, and uploads of that age.
-    ///
-    /// # Errors
-    /// [`StagedRunError::Io`].
-    pub fn remove_old(&self, now: DateTime<Utc>) -> Result<(), StagedRunError> {
-        let failed = |source| StagedRunError::Io { path: String::new(), source };
-        let Some(runs) = self.root.find_own_folder(Some(RUNS)).map_err(failed)? else { return Ok(()) };
-        let is_old = |at: DateTime<Utc>| now - at > TimeDelta::days(KEEP_DAYS);
-        for entry in runs.entries().map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            let Some(run) = name.to_str().and_then(|name| name.parse::<RunId>().ok()) else { continue };
-            let Ok(Some(dir)) = open_real_folder(&runs, run.as_str()) else { continue };
-            let is_done = match read_json::<RunStatus>(&dir, STATUS) {
-                Ok(Some(status)) => {
-                    is_old(status.at) && !matches!(status.state, RunState::Pending | RunState::Verifying)
-                }
-                Ok(None) => run.began().is_some_and(is_old),
-                Err(_) => false,
-            };
-            if is_done {
-                self.remove(&run)?;
-            }
-        }
-        Ok(())
     }
 
     fn find_folder(&self, run: &RunId) -> Result<Option<Dir>, StagedRunError> {

@@ -65,6 +65,11 @@ impl PageBlock {
         collapse_blanks(&parts.join(" "))
     }
 
+    /// The labels of its marks.
+    pub fn labels(&self) -> impl Iterator<Item = &str> {
+        self.statements.iter().flat_map(|statement| &statement.labels).map(String::as_str)
+    }
+
     /// Whether a block of this kind that a run adds must end in a mark: not a heading, a callout or a line of links.
     #[must_use]
     pub fn needs_anchor(&self) -> bool {

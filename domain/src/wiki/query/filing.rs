@@ -51,11 +51,14 @@ pub struct FiledPage {
 pub fn render_filed_page(answer: &WikiAnswer, kind: FiledKind, pages: &[WikiPage], at: DateTime<Utc>) -> FiledPage {
     let kind = if answer.citations.is_empty() { FiledKind::Archive } else { kind };
     let title = name_title(&answer.question, pages, at);
-    let slug = find_free_slug(name_page(&title), |slug| pages.iter().all(|page| page.slug != *slug));
+    let slug = name_page(&title);
+    // Such a slug belongs to the summary of a source.
+    let slug = if slug.starts_with("summary-") { name_page(&format!("question {title}")) } else { slug };
+    let slug = find_free_slug(slug, |slug| pages.iter().all(|page| page.slug != *slug));
     let mut body = AnchoredText::default();
     body.add_paragraph(&format!("# {}", escape_one_line(&title)));
     body.add_paragraph(&format!("## {QUESTION_HEADING}"));
-    body.add_paragraph(&escape_one_line(&answer.question));
+    body.add_paragraph(&render_question(&answer.question));
     body.add_paragraph("## Answer");
     body.add_paragraph(answer.text.trim());
     body.anchors = answer.citations.iter().map(|cited| (cited.anchor.label.clone(), cited.anchor.clone())).collect();
@@ -79,6 +82,12 @@ pub fn render_filed_page(answer: &WikiAnswer, kind: FiledKind, pages: &[WikiPage
     };
     let file = format!("{}/{slug}.md", name_folder(&page.kind));
     FiledPage { file, text: page.render(&body), kind }
+}
+
+/// The question as it stands on its page.
+#[must_use]
+pub fn render_question(question: &str) -> String {
+    escape_one_line(question)
 }
 
 /// The question as a title, with the day if a page is called so.

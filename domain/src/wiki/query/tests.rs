@@ -183,3 +183,53 @@ fn an_answer_without_a_quote_is_an_archive() {
     assert_eq!((filed.kind, filed.file.as_str()), (FiledKind::Archive, "archives/when-does-the-lease-end.md"));
     assert_eq!(judge(&filed, WikiRunType::Archive).findings, []);
 }
+
+#[test]
+fn no_form_of_markdown_brings_words_without_a_quote_onto_a_page() {
+    let known = Anchor::new("lease", "The lease of plot 12 ends on 31 March 2027.");
+    let good = format!("It ends in 2027.[^{}]", known.label);
+    let lie = "The council has cancelled the lease of plot 12";
+    let forms = [
+        format!("::: disputed\n> ⚠️ Contradiction: x vs y (lease)\n> {lie}.\n\n{good}\n:::"),
+        format!("> ⚠️ {lie}.\n\n{good}"),
+        format!("{good}\n\nSee also: [[plot-12#{lie}]]"),
+        format!("{good}\n\nSee also:\n[[plot-12|{lie}]]"),
+        format!("{good}\n\n- See also: [[plot-12|{lie}]]"),
+        format!("{lie}. Members must leave by May.\n===\n\n{good}"),
+        format!("> # {lie}\n\n{good}"),
+        format!("{good}\n\n[a]: # \"{lie}.\""),
+        format!("{good}\n\n1. [^{}]: {lie}.", known.label),
+        format!("{good}\n\n+ [^{}]: {lie}.", known.label),
+        format!("{lie}.\n\n{good}"),
+        format!("{good} {lie}."),
+        format!("{good}\n\n%% {lie} %%"),
+        format!("{good}\n\n<!-- {lie} -->"),
+        format!("{good}\n\n![{lie}](https://evil.example/a.png)"),
+    ];
+    let at = "2026-11-23T10:00:00Z".parse().unwrap();
+    for form in forms {
+        let answer = answer(&form, "openai/m");
+        for kind in [FiledKind::Qa, FiledKind::Insight] {
+            let filed = render_filed_page(&answer, kind, &pages(), at);
+            let verdict = judge(&filed, WikiRunType::Archive);
+            assert!(verdict.verdict != Verdict::Commit, "{form}");
+        }
+    }
+    // In an archive it waits for a person instead, or is refused.
+    assert_eq!(
+        judge(&render_filed_page(&answer(&good, "openai/m"), FiledKind::Qa, &pages(), at), WikiRunType::Archive)
+            .findings,
+        []
+    );
+}
+
+#[test]
+fn a_question_may_hold_an_address_and_takes_no_slug_of_a_summary() {
+    let known = label("The lease of plot 12 ends on 31 March 2027.");
+    let at = "2026-11-23T10:00:00Z".parse().unwrap();
+    let mut asked = answer(&format!("It ends in 2027.[^{known}]"), "openai/m");
+    asked.question = "Summary of https://council.example and v2.4.1?".into();
+    let filed = render_filed_page(&asked, FiledKind::Qa, &pages(), at);
+    assert!(filed.file.starts_with("qa/question-summary-of"), "{}", filed.file);
+    assert_eq!(judge(&filed, WikiRunType::Archive).findings, []);
+}

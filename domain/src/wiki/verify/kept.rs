@@ -4,8 +4,11 @@
 //! below one, or hide or divide text by signs that some readers understand.
 
 use super::{JudgedPage, RunFault, RunFinding, report};
+use crate::wiki::body::PAGE_MARKDOWN;
+use crate::wiki::claims::{BlockKind, PageBlock};
 use crate::wiki::page::WikiPage;
 use crate::wiki::quote::is_quote_label;
+use pulldown_cmark::Parser;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The longest heading, in characters.
@@ -40,6 +43,8 @@ pub(super) fn check_kept(page: &JudgedPage<'_>, after: &WikiPage, findings: &mut
         }
     }
     check_footnotes(page, &lines, &is_old, findings);
+    check_headings(page, &lines, findings);
+    check_definitions(page, after, findings);
     for (at, line) in lines.iter().enumerate().filter(|(at, line)| !is_old[*at] && !line.trim().is_empty()) {
         if let Some((fault, problem)) = find_line_fault(line, lines.get(at + 1).copied(), at + 1, after) {
             let shown: String = line.trim().chars().take(60).collect();
@@ -64,9 +69,10 @@ fn strip_new_marks(line: &str, known: &BTreeSet<&str>) -> String {
     text + rest
 }
 
-/// The label of a footnote that begins on a line, wherever on it.
+/// The label of a footnote that begins on a line, also in a quote or in a list of any kind.
 fn read_label(line: &str) -> Option<&str> {
-    let label = line.trim_start().trim_start_matches(['>', ' ', '-', '*']).strip_prefix("[^")?.split_once("]:")?.0;
+    let is_sign = |c: char| matches!(c, '>' | '-' | '*' | '+' | '.' | ')') || c.is_whitespace() || c.is_ascii_digit();
+    let label = line.trim_start_matches(is_sign).strip_prefix("[^")?.split_once("]:")?.0;
     (!label.contains(['[', ']'])).then_some(label)
 }
 
@@ -97,6 +103,35 @@ fn check_footnotes(page: &JudgedPage<'_>, lines: &[&str], is_old: &[bool], findi
     }
 }
 
+/// Headings that a run adds: a few words on a line that begins with `#`.
+fn check_headings(page: &JudgedPage<'_>, lines: &[&str], findings: &mut Vec<RunFinding>) {
+    let known: BTreeSet<String> = page.claims_before.blocks.iter().map(PageBlock::text).collect();
+    let headings = page.claims_after.blocks.iter().filter(|block| block.kind == BlockKind::Heading);
+    for heading in headings.filter(|heading| !known.contains(&heading.text())) {
+        let (text, line) = (heading.text(), lines.get(heading.line - 1).copied().unwrap_or_default());
+        let shown: String = text.chars().take(60).collect();
+        if text.chars().count() > MAX_HEADING {
+            report(findings, page.file, RunFault::StatementTooLong, format!("a heading is a few words: {shown}"));
+        } else if !line.starts_with('#') {
+            report(findings, page.file, RunFault::ClaimUnanchored, format!("a heading begins with `#`: {shown}"));
+        }
+    }
+}
+
+/// Definitions of links that a run adds. No reader shows them, but a search and a model find their words.
+fn check_definitions(page: &JudgedPage<'_>, after: &WikiPage, findings: &mut Vec<RunFinding>) {
+    let before = page.before.map(|before| list_definitions(before.document.body())).unwrap_or_default();
+    for label in list_definitions(after.document.body()).difference(&before) {
+        let shown: String = label.chars().take(60).collect();
+        report(findings, page.file, RunFault::HiddenText, format!("it would define a link that nobody sees: {shown}"));
+    }
+}
+
+fn list_definitions(body: &str) -> BTreeSet<String> {
+    let parser = Parser::new_ext(body, PAGE_MARKDOWN);
+    parser.reference_definitions().iter().map(|(label, link)| format!("{label}: {}", link.dest)).collect()
+}
+
 /// What is wrong with a line that a run adds.
 fn find_line_fault(
     line: &str,
@@ -115,8 +150,8 @@ fn find_line_fault(
         () if text.starts_with('>') && text.contains('⚠') && !(line.starts_with(CALLOUT) && is_in_dispute()) => {
             Some((RunFault::ClaimUnanchored, "only a dispute has such a callout"))
         }
-        () if text.starts_with('#') && text.chars().count() > MAX_HEADING => {
-            Some((RunFault::StatementTooLong, "a heading is a few words"))
+        () if text.starts_with('>') && text.contains('⚠') && next.is_some_and(|next| !next.trim().is_empty()) => {
+            Some((RunFault::ClaimUnanchored, "a callout is one line"))
         }
         () if is_rule && text.contains('|') && !next.is_some_and(|next| next.contains('|')) => {
             Some((RunFault::ClaimUnanchored, "a table has rows"))

@@ -6,6 +6,7 @@
 use super::kept;
 use super::{JudgedPage, MAX_ADDED_BYTES, RunFault, RunFinding, VerifyInput, report};
 use crate::action::plan::ContentHash;
+use crate::record::plain_text::unescape_markdown;
 use crate::wiki::body::PAGE_MARKDOWN;
 use crate::wiki::claims::{BlockKind, Claim, MAX_STATEMENT, PageBlock, PageClaims, read_claims};
 use crate::wiki::compile::EXTRACT_LINE;
@@ -224,12 +225,28 @@ fn list_new_unanchored(page: &JudgedPage<'_>) -> Vec<String> {
     left
 }
 
-/// Code, addresses and version numbers that the run adds and that do not stand in its source as they are.
+/// Code, addresses and version numbers that the run adds and that do not stand in its source as they are. What a person asked may
+/// hold them.
 fn check_code(page: &JudgedPage<'_>, after: &WikiPage, input: &VerifyInput<'_>, findings: &mut Vec<RunFinding>) {
     let before = page.before.map_or_else(Vec::new, |page| list_code(page.document.body()));
+    let question = unescape_markdown(&find_question(page, after, input.run_type).unwrap_or_default());
+    let is_new = |code: &&String| !before.contains(code) && !question.contains(code.as_str());
     let stands = |code: &str| input.texts.values().any(|text| text.holds(code));
-    for code in list_code(after.document.body()).iter().filter(|code| !before.contains(code) && !stands(code)) {
+    for code in list_code(after.document.body()).iter().filter(is_new).filter(|code| !stands(code)) {
         report(findings, page.file, RunFault::CodeNotInSource, code.chars().take(80).collect());
+    }
+    if input.texts.len() < 2 {
+        return;
+    }
+    // Of several sources it must be one that the block cites.
+    for block in page.claims_after.blocks.iter().filter(|block| block.labels().next().is_some()) {
+        let cited = block.labels().filter_map(|label| page.claims_after.anchors.get(label));
+        let texts: Vec<_> = cited.filter_map(|anchor| input.texts.get(&anchor.source)).collect();
+        let is_elsewhere = |code: &&String| is_new(code) && stands(code) && !texts.iter().any(|text| text.holds(code));
+        for code in list_code(&block.text()).iter().filter(is_elsewhere) {
+            let shown: String = code.chars().take(80).collect();
+            report(findings, page.file, RunFault::CodeNotInSource, format!("not in a source that it cites: {shown}"));
+        }
     }
 }
 

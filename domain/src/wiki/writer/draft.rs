@@ -320,17 +320,23 @@ impl<'a> RunDraft<'a> {
 /// Lines that only code writes: callouts, containers and links at the end. Those that stand on the page may be repeated.
 fn refuse_signs(old: &str, new: &str) -> Result<(), String> {
     let known: BTreeSet<&str> = old.lines().map(str::trim).collect();
-    let is_signed = |line: &&str| {
-        let line = line.trim_start();
-        line.starts_with(":::") || line.starts_with("See also:") || line.starts_with('>') && line.contains('⚠')
-    };
-    match new.lines().filter(is_signed).find(|line| !known.contains(line.trim())) {
+    match list_signed_lines(new).find(|line| !known.contains(line.trim())) {
         Some(line) => Err(format!(
             "error: leave this out, code writes such lines: {}",
             line.trim().chars().take(60).collect::<String>()
         )),
         None => Ok(()),
     }
+}
+
+/// The lines of a text that only code writes, also in a list.
+pub fn list_signed_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter(|line| {
+        let inner = line.trim_start_matches(|c: char| matches!(c, '>' | '-' | '*' | '+') || c.is_whitespace());
+        inner.starts_with(":::")
+            || inner.starts_with("See also:")
+            || line.trim_start().starts_with('>') && line.contains('⚠')
+    })
 }
 
 /// What is said to the model about a fault.

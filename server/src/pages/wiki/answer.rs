@@ -17,12 +17,12 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
 use std::time::Duration;
-use steward_domain::wiki::query::{FiledKind, WikiAnswer, number_marks};
+use steward_domain::wiki::query::{FiledKind, MAX_QUESTION, WikiAnswer, number_marks};
 use steward_vault::wiki::answers::read_answers;
 use steward_workflows::{FileAnswerInput, IngestOutput, QueryInput, QueryOutput};
 
-/// How long a browser waits for an answer: 5 min.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// How long a browser waits for an answer: 15 min, as three calls of a model may take.
+const PATIENCE: Duration = Duration::from_secs(900);
 
 #[derive(Template)]
 #[template(path = "wiki_answer.html")]
@@ -46,6 +46,10 @@ pub(crate) async fn ask_wiki(
     let Path(wiki) = wiki.map_err(|_| no_such_page())?;
     let back = Some(format!("/wikis/{wiki}"));
     let question = form.value.trim().to_owned();
+    if question.is_empty() || question.chars().count() > MAX_QUESTION {
+        let message = format!("a question has 1 to {MAX_QUESTION} characters");
+        return Ok(refuse(StatusCode::BAD_REQUEST.as_u16(), message, back));
+    }
     let input = QueryInput { wiki: wiki.clone(), question, by: caller.name, at: Utc::now() };
     Ok(match app.resolution_client().request_answer(input, PATIENCE).await {
         Ok(QueryOutput::Answered { answer }) => {

@@ -11,7 +11,9 @@ use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::RunId;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::wiki::runs::{RunDetails, RunSummary, find_run_records, list_newest_runs, read_run};
+use steward_vault::wiki::runs::{
+    RunDetails, RunSummary, find_run_records, list_newest_runs, list_runs_since, read_run,
+};
 use steward_vault::wiki::staged::{RunState, StagedRunSummary, StagedRuns};
 use steward_vault::wiki::state::ReadWikiError;
 use utoipa::ToSchema;
@@ -53,7 +55,7 @@ pub struct WikiRunView {
     pub findings: Vec<String>,
     /// Lines that it adds to the ideas. Untrusted.
     pub ideas: Vec<String>,
-    /// The hash of what is staged, by which it is approved; absent for a run that was committed.
+    /// The hash of what is staged, by which it is approved; absent for a run that does not wait.
     #[schema(value_type = Option<String>)]
     pub staged: Option<ContentHash>,
     /// The audit record of a run that was committed.
@@ -166,8 +168,7 @@ fn describe_staged(StagedRunSummary { meta, status }: &StagedRunSummary) -> Wiki
 fn view_committed(root: &VaultRoot, details: RunDetails) -> WikiRunView {
     let RunDetails { summary, files, claims, missing_files } = details;
     let record = summary.record.to_string();
-    // Only the list of all runs says which rollback took it back.
-    let known = list_newest_runs(root, Some(&summary.wiki), usize::MAX).unwrap_or_default();
+    let known = list_runs_since(root, &summary.wiki, &summary.run).unwrap_or_default();
     let summary = known.into_iter().find(|run| run.run == summary.run).unwrap_or(summary);
     WikiRunView {
         row: describe_committed(summary),
@@ -183,15 +184,14 @@ fn view_committed(root: &VaultRoot, details: RunDetails) -> WikiRunView {
 }
 
 fn view_staged(root: &VaultRoot, run: &StagedRunSummary) -> WikiRunView {
-    // A process that works on the run holds it. Its files can be shown later.
-    let opened = StagedRuns::new(root).open(&run.meta.run).ok();
+    let opened = StagedRuns::new(root).peek(&run.meta.run).ok();
     let (plan, files) = opened.as_ref().and_then(|staged| staged.read_staged().ok().flatten()).unwrap_or_default();
     let verdict = opened.as_ref().and_then(|staged| staged.read_verdict().ok().flatten());
     let findings = verdict.iter().flat_map(|verdict| &verdict.findings);
     WikiRunView {
         row: describe_staged(run),
         writer: Some(run.meta.writer.clone()),
-        staged: (!files.is_empty()).then(|| plan.hash()),
+        staged: run.status.waits.then(|| plan.hash()),
         files: files.iter().map(show_staged).collect(),
         findings: findings.map(|it| format!("{} {}: {}", it.file, it.fault, it.problem)).collect(),
         claims: verdict.iter().flat_map(|verdict| &verdict.claims).map(describe_claim).collect(),

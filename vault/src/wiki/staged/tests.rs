@@ -1,4 +1,5 @@
 use super::*;
+use chrono::TimeDelta;
 
 fn meta() -> RunMeta {
     let began = "2026-11-22T09:15:04Z".parse().unwrap();

@@ -30,8 +30,7 @@ impl StagedRuns {
         let mut measured = MeasuredUsage::default();
         let runs = self.list()?.into_iter().rev().filter(|run| run.meta.writer == model && run.meta.source.is_some());
         for run in runs.take(MEASURED_RUNS) {
-            // One that is being written has not taken everything yet.
-            let read = self.open(&run.meta.run).and_then(|run| run.read_transcript());
+            let read = self.peek(&run.meta.run).and_then(|run| run.read_transcript());
             if let Ok(transcript) = read {
                 measured.add(&transcript);
             }

@@ -1,0 +1,136 @@
+//! Carries out one change of a wiki that a person asked for.
+//!
+//! A refusal is a value. A repeated call finds what an earlier one did.
+
+use super::{CONFLICT, NOT_FOUND, STALE, STOPPED, UNPROCESSABLE, commit_run, refuse};
+use steward_domain::action::audit::WorkflowRef;
+use steward_domain::record::path::RecordPath;
+use steward_domain::wiki::rollback::EditedPages;
+use steward_domain::wiki::run::RunId;
+use steward_domain::wiki::source_text::DecodedText;
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
+use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
+use steward_vault::wiki::runs::find_run_records;
+use steward_vault::wiki::settle::{ManualRun, SettleChoice};
+use steward_vault::wiki::sources::SourceDocument;
+use steward_vault::wiki::staged::{RunState, StagedRuns};
+use steward_vault::wiki::state::ReadWikiError;
+use steward_workflows::{CommitIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
+
+/// A document with what its reader took from it, or why it took nothing.
+pub(super) struct ReadDocument {
+    pub(super) bytes: Vec<u8>,
+    pub(super) decoded: Result<DecodedText, String>,
+}
+
+fn refuse_with(status: u16, message: &str) -> WikiRunOutput {
+    WikiRunOutput::Refused { status, message: message.to_owned() }
+}
+
+pub(super) fn change(
+    writer: &VaultWriter,
+    input: &WikiRunInput,
+    read: Option<ReadDocument>,
+    workflow: WorkflowRef,
+) -> Result<WikiRunOutput, WikiRunError> {
+    let request = WikiRunRequest { wiki: &input.wiki, by: &input.by, at: input.at, workflow };
+    let runs = StagedRuns::new(writer.root());
+    match &input.request {
+        WikiRequest::Accept { files } => {
+            let receipt = writer.accept_wiki(&request, files)?;
+            Ok(WikiRunOutput::Done { record: Some(receipt.record), source: None, notes: Vec::new() })
+        }
+        WikiRequest::AddSource { path, upload } => {
+            let (bytes, decoded) = match read {
+                Some(ReadDocument { bytes, decoded }) => (Some(bytes), Some(decoded)),
+                None => (upload.as_ref().map(|upload| runs.read_upload(upload)).transpose()?.flatten(), None),
+            };
+            let output = match writer.add_source(&request, SourceDocument { path, bytes, decoded }) {
+                Ok(added) => {
+                    let record = added.receipt.map(|receipt| receipt.record);
+                    let notes = added.unreadable.into_iter().collect();
+                    WikiRunOutput::Done { record, source: Some(added.source), notes }
+                }
+                // What failed is tried again, and needs the bytes.
+                Err(e) => {
+                    let (status, message) = refuse(e)?;
+                    WikiRunOutput::Refused { status, message }
+                }
+            };
+            upload.as_ref().map_or(Ok(()), |upload| runs.remove(upload))?;
+            Ok(output)
+        }
+        WikiRequest::Reject { run } => {
+            let staged = runs.open(run)?;
+            let status = staged.read_status()?;
+            if let Some(status) = status.filter(|status| status.state != RunState::Pending) {
+                return Ok(refuse_with(CONFLICT, &format!("the run is {}: {}", status.state, status.reason)));
+            }
+            staged.set_status(RunState::Rejected, input.at, &format!("{} rejected it", input.by))?;
+            Ok(WikiRunOutput::Done { record: None, source: None, notes: Vec::new() })
+        }
+        WikiRequest::Revert { run, keep_edited } => {
+            let edited = if *keep_edited { EditedPages::Keep } else { EditedPages::Refuse };
+            revert(writer, run, edited, &request)
+        }
+        WikiRequest::Settle { page, claim, keep } => {
+            Ok(describe_manual(writer.settle_wiki_dispute(&request, SettleChoice { page, claim, keep })?))
+        }
+        WikiRequest::Fix => Ok(describe_manual(writer.render_wiki_files(&request)?)),
+        WikiRequest::Approve { run, staged } => Ok(match commit_run(writer, run, Some(staged), &request.workflow)? {
+            CommitIngestOutput::Committed { record, notes, .. } => {
+                WikiRunOutput::Done { record: Some(record), source: None, notes }
+            }
+            CommitIngestOutput::Stale => refuse_with(CONFLICT, STALE),
+            CommitIngestOutput::Stopped => refuse_with(CONFLICT, STOPPED),
+            CommitIngestOutput::Refused { status, message } => WikiRunOutput::Refused { status, message },
+        }),
+    }
+}
+
+fn revert(
+    writer: &VaultWriter,
+    run: &RunId,
+    edited: EditedPages,
+    request: &WikiRunRequest<'_>,
+) -> Result<WikiRunOutput, WikiRunError> {
+    let records = find_run_records(writer.root(), run.as_str()).map_err(ReadWikiError::from)?;
+    let [record]: [RecordPath; 1] = match records.try_into() {
+        Ok(one) => one,
+        Err(_) => return Ok(refuse_with(NOT_FOUND, &format!("there is no committed run {run}"))),
+    };
+    let request =
+        RevertRequest { record: &record, by: request.by, edited, at: request.at, workflow: request.workflow.clone() };
+    match writer.revert_run(&request) {
+        Ok(reverted) => {
+            let notes = describe_rollback(&reverted);
+            Ok(WikiRunOutput::Done { record: Some(reverted.receipt.record), source: None, notes })
+        }
+        // The words that stand there are no part of a workflow.
+        Err(RevertError::Conflicts(conflicts)) => {
+            let places: Vec<String> = conflicts.iter().map(|it| format!("{}: {}", it.file, it.reason)).collect();
+            Ok(refuse_with(CONFLICT, &format!("in the way: {}", places.join("; "))))
+        }
+        Err(e @ (RevertError::Nothing(_) | RevertError::Again(_))) => Ok(refuse_with(CONFLICT, &e.to_string())),
+        Err(e @ (RevertError::NotARun(_) | RevertError::Details { .. })) => {
+            Ok(refuse_with(UNPROCESSABLE, &e.to_string()))
+        }
+        Err(RevertError::Path(e)) => Err(e.into()),
+        Err(RevertError::Plan(e)) => Err(e.into()),
+        Err(RevertError::Read(e)) => Err(e.into()),
+        Err(RevertError::Assemble(e)) => Err(e.into()),
+        Err(RevertError::Apply(e)) => Err(e.into()),
+    }
+}
+
+fn describe_manual(done: ManualRun) -> WikiRunOutput {
+    let notes = done.displaced.iter().map(|path| format!("what was edited there is in {path}")).collect();
+    WikiRunOutput::Done { record: done.receipt.map(|receipt| receipt.record), source: None, notes }
+}
+
+fn describe_rollback(reverted: &RevertedRun) -> Vec<String> {
+    let kept = reverted.kept.iter().map(|page| format!("{} stays: {}", page.file, page.reason));
+    let displaced = reverted.displaced.iter().map(|path| format!("what was edited there is in {path}"));
+    kept.chain(displaced).collect()
+}
