@@ -5,6 +5,7 @@
 
 mod change;
 pub mod document;
+mod eval;
 mod file_back;
 mod query;
 pub mod reader;
@@ -34,8 +35,8 @@ use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunState, RunStatus, StagedRun, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
 use steward_workflows::{
-    AnswerQuestionInput, AnswerQuestionOutput, CommitIngestOutput, FileAnswerInput, IngestInput, SendTurnInput,
-    SendTurnOutput, StageIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput,
+    AnswerQuestionInput, AnswerQuestionOutput, CommitIngestOutput, EvalTurnInput, FileAnswerInput, IngestInput,
+    SendTurnInput, SendTurnOutput, StageIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput,
 };
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
@@ -103,6 +104,15 @@ impl WikiActivities {
     ) -> Result<AnswerQuestionOutput, ActivityError> {
         let tries = ctx.info().attempt;
         run_until_cancelled(&ctx, self.answer(input, tries)).await
+    }
+
+    #[activity(definition = steward_workflows::activities::EvalTurn)]
+    pub async fn eval_turn(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: EvalTurnInput,
+    ) -> Result<SendTurnOutput, ActivityError> {
+        run_until_cancelled(&ctx, self.take_eval_turn(input)).await
     }
 
     #[activity(definition = steward_workflows::activities::SendTurn)]

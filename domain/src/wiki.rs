@@ -2,7 +2,7 @@
 //!
 //! [`standard`] says which frontmatter is valid, and [`manifest`] what a wiki's `KNOWLEDGE.md` and the views of it amount
 //! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`] and [`registry`] are the files that code
-//! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`query`] answers questions, [`settle`] ends disputes, and [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
+//! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`verifier`] asks a model about them, and [`planted`] measures it. [`query`] answers questions, [`settle`] ends disputes, and [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
 
 pub mod assemble;
 mod body;
@@ -21,6 +21,7 @@ pub mod page;
 pub mod page_text;
 pub mod path;
 pub mod plan;
+pub mod planted;
 pub mod query;
 pub mod quote;
 pub mod registry;

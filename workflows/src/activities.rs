@@ -10,6 +10,7 @@ use crate::trust::calibrate::CalibrateOutput;
 use crate::trust::drill::DrillOutput;
 use crate::trust::set_ceiling::{SetCeilingInput, SetCeilingOutput};
 use crate::wiki::change::{WikiRunInput, WikiRunOutput};
+use crate::wiki::eval::EvalTurnInput;
 use crate::wiki::file_back::FileAnswerInput;
 use crate::wiki::ingest::{CommitIngestOutput, IngestInput, SendTurnInput, SendTurnOutput, StageIngestOutput};
 use crate::wiki::query::{AnswerQuestionInput, AnswerQuestionOutput};
@@ -316,6 +317,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Asks the verifier about some claims and copies of them with faults.
+    #[activity(name = "steward.wiki.eval")]
+    pub fn eval_turn(input: EvalTurnInput) -> Result<SendTurnOutput, ActivityError> {
+        unimplemented!()
+    }
+
     /// Sends one turn to the model that writes the pages of a source, and carries out what it calls.
     #[activity(name = "steward.wiki.turn")]
     pub fn send_turn(input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
@@ -388,8 +395,8 @@ pub use clerk_activities::Judge;
 pub use extract_activities::{Event, Next};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
-    Answer, AnswerQuestion, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, Observe, Purge, Release, Reserve, Route,
-    SendTurn, SetCeiling, Settle, StageAnswer, StageIngest, StepBack, VerifyTurn,
+    Answer, AnswerQuestion, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, EvalTurn, Observe, Purge, Release,
+    Reserve, Route, SendTurn, SetCeiling, Settle, StageAnswer, StageIngest, StepBack, VerifyTurn,
 };
 
 #[cfg(test)]

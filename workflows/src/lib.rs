@@ -33,6 +33,7 @@ pub use trust::calibrate::{CalibrateOutput, ReversalCalibrationWorkflow};
 pub use trust::drill::{DrillOutput, ReversibilityDrillWorkflow};
 pub use trust::set_ceiling::{SetCeilingInput, SetCeilingOutput, SetCeilingWorkflow};
 pub use wiki::change::{WikiRequest, WikiRunInput, WikiRunOutput, WikiRunWorkflow};
+pub use wiki::eval::{EvalInput, EvalOutput, EvalTurnInput, EvalWorkflow};
 pub use wiki::file_back::{FileAnswerInput, FileBackWorkflow};
 pub use wiki::ingest::{
     CommitIngestOutput, IngestInput, IngestOutput, IngestWorkflow, SendTurnInput, SendTurnOutput, StageIngestOutput,

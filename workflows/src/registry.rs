@@ -5,9 +5,9 @@
 
 use crate::activities::{ClerkActivities, ExtractActivities, TrackActivities, VaultActivities};
 use crate::{
-    ExtractWorkflow, FileBackWorkflow, IngestWorkflow, PurgeWorkflow, QueryWorkflow, ResolveBatchWorkflow,
-    ResolveWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow, RouterWorkflow, SetCeilingWorkflow,
-    StewardWorkflow, TrackerWorkflow, WikiRunWorkflow,
+    EvalWorkflow, ExtractWorkflow, FileBackWorkflow, IngestWorkflow, PurgeWorkflow, QueryWorkflow,
+    ResolveBatchWorkflow, ResolveWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow, RouterWorkflow,
+    SetCeilingWorkflow, StewardWorkflow, TrackerWorkflow, WikiRunWorkflow,
 };
 use temporalio_common::{ActivityDefinition, WorkflowDefinition};
 use temporalio_workflow::workflows::WorkflowImplementation;
@@ -50,7 +50,8 @@ pub fn visit_workflows<V: WorkflowVisitor>(visitor: &mut V) -> Result<(), V::Err
     visitor.visit_workflow::<WikiRunWorkflow>()?;
     visitor.visit_workflow::<IngestWorkflow>()?;
     visitor.visit_workflow::<QueryWorkflow>()?;
-    visitor.visit_workflow::<FileBackWorkflow>()
+    visitor.visit_workflow::<FileBackWorkflow>()?;
+    visitor.visit_workflow::<EvalWorkflow>()
 }
 
 /// Shows all activities to a visitor.
@@ -71,6 +72,7 @@ pub fn visit_activities<V: ActivityVisitor>(visitor: &mut V) {
     visitor.visit_activity(VaultActivities::stage_ingest);
     visitor.visit_activity(VaultActivities::stage_answer);
     visitor.visit_activity(VaultActivities::answer_question);
+    visitor.visit_activity(VaultActivities::eval_turn);
     visitor.visit_activity(VaultActivities::send_turn);
     visitor.visit_activity(VaultActivities::verify_turn);
     visitor.visit_activity(VaultActivities::commit_ingest);

@@ -123,14 +123,22 @@ pub(super) fn finish_staging(
         CheckedPages::Verifying => return Ok(StageIngestOutput::Verifying { run: meta.run }),
     };
     let is_unverified = !meta.is_by_rules() && !is_verified;
-    let waits = is_draft || settings.mode == WikiMode::Pending || is_unverified && !settings.allows_unverified;
+    let is_deferred = wiki.state.manifest.find_text(&["curation", "conflictResolution"]) == Some("defer");
+    let waits =
+        is_draft || settings.mode != WikiMode::Live || is_deferred || is_unverified && !settings.allows_unverified;
     if waits {
         let checked = match (is_unverified, is_verified) {
             (true, _) => "; unverified: no second model checked it",
             (false, true) => ", and a model checked every claim",
             (false, false) => "",
         };
-        if let Some((status, message)) = leave_to_person(root, wiki, &run, checked)? {
+        let why = match () {
+            () if settings.mode == WikiMode::Shadow => ", in shadow",
+            () if is_deferred => ", because the manifest defers",
+            () => "",
+        };
+        let checked = format!("{checked}{why}");
+        if let Some((status, message)) = leave_to_person(root, wiki, &run, &checked)? {
             return Ok(StageIngestOutput::Refused { status, message });
         }
     }

@@ -85,7 +85,7 @@ impl WikiActivities {
 }
 
 /// The line that is kept of an outcome.
-fn keep_outcome(outcome: &TurnOutcome, batch: &[ClaimCheck], clerk: ClerkMark) -> Option<VerifierLine> {
+pub(super) fn keep_outcome(outcome: &TurnOutcome, batch: &[ClaimCheck], clerk: ClerkMark) -> Option<VerifierLine> {
     match outcome {
         TurnOutcome::Answered(answer) => Some(match read_report(answer, batch) {
             Ok(verdicts) => VerifierLine::Verdicts { verdicts, clerk },
@@ -99,7 +99,7 @@ fn keep_outcome(outcome: &TurnOutcome, batch: &[ClaimCheck], clerk: ClerkMark) -
 }
 
 /// The wait after so many calls in a row without an answer.
-fn find_wait(failures: u32) -> u64 {
+pub(super) fn find_wait(failures: u32) -> u64 {
     FAILURE_WAIT.saturating_mul(10_u64.saturating_pow(failures.saturating_sub(1))).min(LONGEST_WAIT)
 }
 

@@ -37,6 +37,8 @@ pub enum WikiMode {
     Live,
     /// It waits for a person.
     Pending,
+    /// Its changes are only shown. A person may still approve it.
+    Shadow,
 }
 
 /// The name of a run, such as `r-20261122T091504Z-3f9a1c22`.

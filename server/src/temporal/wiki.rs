@@ -7,8 +7,8 @@ use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::standard::is_slug;
 use steward_workflows::{
-    FileAnswerInput, FileBackWorkflow, IngestInput, IngestOutput, IngestWorkflow, QueryInput, QueryOutput,
-    QueryWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow,
+    EvalInput, EvalOutput, EvalWorkflow, FileAnswerInput, FileBackWorkflow, IngestInput, IngestOutput, IngestWorkflow,
+    QueryInput, QueryOutput, QueryWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow,
 };
 
 impl ResolutionClient {
@@ -71,6 +71,22 @@ impl ResolutionClient {
         let id = format!("al-wiki-file-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
         let options = self.build_start_options(id, "file an answer".to_owned());
         self.run_workflow_within(FileBackWorkflow::run, input.into(), options, patience).await
+    }
+
+    /// Requests a measurement of the verifier, and waits so long for it.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
+    pub async fn request_eval(
+        &self,
+        input: EvalInput,
+        patience: Duration,
+    ) -> Result<EvalOutput, ResolutionRequestError> {
+        let about = serde_json::to_vec(&input).unwrap_or_default();
+        let hash = ContentHash::hash_bytes(&about);
+        let id = format!("al-wiki-eval-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
+        let options = self.build_start_options(id, "measure the verifier".to_owned());
+        self.run_workflow_within(EvalWorkflow::run, input.into(), options, patience).await
     }
 }
 

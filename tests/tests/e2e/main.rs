@@ -61,6 +61,7 @@ mod vanished;
 mod wake;
 mod wiki;
 mod wiki_api;
+mod wiki_eval;
 mod wiki_person;
 mod wiki_query;
 mod wiki_runs;

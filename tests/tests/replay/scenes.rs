@@ -25,7 +25,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 41] = [
+const SCENES: [(&str, Scene); 42] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -66,6 +66,7 @@ const SCENES: [(&str, Scene); 41] = [
     ("wiki-ingest-model", |w| wiki_ingest_by_model(w).boxed_local()),
     ("wiki-query", |w| wiki_query(w).boxed_local()),
     ("wiki-file-back", |w| wiki_file_back(w).boxed_local()),
+    ("wiki-eval", |w| wiki_eval(w).boxed_local()),
     ("drill", |w| run_of(w, "ReversibilityDrillWorkflow", &[]).boxed_local()),
 ];
 
@@ -444,6 +445,27 @@ async fn wiki_query(world: World) -> (World, String) {
     let input = json!({"wiki": "allotment", "question": "When does it end?", "by": "ann", "at": Utc::now()});
     let run = world.begin_as("wiki-query", "QueryWorkflow", &input).await;
     assert_eq!(run.result().await["kind"], "answered");
+    (world, run.id().to_owned())
+}
+
+/// A verifier that is busy once, and then finds nothing.
+async fn wiki_eval(world: World) -> (World, String) {
+    let clerk = Clerk::start(|asked| match asked.number {
+        1 => Says::Status(429, Some("1".to_owned())),
+        _ => {
+            let claims = asked.question["claims"].as_array().unwrap();
+            let verdict = |claim: &Value| json!({"id": claim["id"], "support": "supports", "reason": ""});
+            let claims: Vec<Value> = claims.iter().map(verdict).collect();
+            Says::Calls(vec![("report_claims".to_owned(), json!({"claims": claims}))])
+        }
+    })
+    .await;
+    let (world, _) = wiki_ingest(world, false).await;
+    let world = world.asking(&clerk);
+    let _worker = world.worker().await;
+    let input = json!({"wiki": "allotment", "claims": 10, "by": "ann", "at": Utc::now()});
+    let run = world.begin_as("wiki-eval", "EvalWorkflow", &input).await;
+    assert_eq!(run.result().await["kind"], "measured");
     (world, run.id().to_owned())
 }
 

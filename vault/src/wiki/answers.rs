@@ -1,20 +1,17 @@
 //! Answers to questions about a wiki: the pages that may hold one, the log of what was asked, and the page of an answer.
 //!
-//! The log is `.steward/wiki/<name>/answers.jsonl`. It has one line for each question, of the last 30 days. Only its owner can
-//! read it. It may have been edited, so a line that cannot be read is left out.
+//! The log has one line for each question of the last 30 days.
 
-use crate::files::durable;
-use crate::files::root::{VaultRoot, make_real_folder, open_real_folder};
+use crate::files::root::VaultRoot;
 use crate::index::Index;
 use crate::wiki::folder::{WikiContents, WikiFolder};
+use crate::wiki::kept::{change_log, read_log};
 use crate::wiki::quotes::SourceTexts;
 use crate::wiki::request::WikiRunError;
 use crate::wiki::search::{find_sources_with, search_indexed};
 use crate::wiki::staged::StagedRun;
-use crate::wiki::staged::files::read_bytes;
 use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current};
 use chrono::{DateTime, TimeDelta, Utc};
-use std::fs::File;
 use std::io;
 use steward_domain::wiki::OVERVIEW_FILE;
 use steward_domain::wiki::claims::read_claims;
@@ -28,17 +25,12 @@ use steward_domain::wiki::quote::collapse_blanks;
 use steward_domain::wiki::search::{PageFilter, PageHit, search_pages};
 use steward_domain::wiki::writer::draft::list_signed_lines;
 
-/// The folder of what is kept about wikis, in our own folder.
-const WIKI: &str = "wiki";
 /// The pages that are searched for: more than are read, because archives are left out.
 const MAX_HITS: usize = 3 * ANSWER_PAGES;
 const ANSWERS: &str = "answers.jsonl";
-const LOCK: &str = "lock";
 /// How long an answer is kept, in days, and how many at most.
 const KEEP_DAYS: i64 = 30;
 const KEEP_ANSWERS: usize = 2_000;
-/// The largest log, in bytes: as many answers of the largest size.
-const MAX_LOG: usize = 128 * 1024 * 1024;
 
 /// The pages that may hold an answer.
 pub struct QueryPages {
@@ -100,7 +92,8 @@ pub async fn find_query_pages(
             std::mem::take(&mut contents.pages).into_iter().partition::<Vec<_>, _>(|page| page.file == OVERVIEW_FILE);
         Ok(QueryPages { folder, contents, overview: overview.into_iter().next(), pages })
     };
-    let failed = |e: tokio::task::JoinError| ReadWikiError::Io { path: WIKI.to_owned(), source: io::Error::other(e) };
+    let failed =
+        |e: tokio::task::JoinError| ReadWikiError::Io { path: ANSWERS.to_owned(), source: io::Error::other(e) };
     tokio::task::spawn_blocking(read).await.map_err(failed)?
 }
 
@@ -113,41 +106,24 @@ fn choose_files(hits: Vec<PageHit>) -> Vec<String> {
 /// All answers that are kept about a wiki, oldest first.
 ///
 /// # Errors
-/// [`ReadWikiError::Io`].
+/// [`ReadWikiError`].
 pub fn read_answers(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiAnswer>, ReadWikiError> {
-    // The name may come from an address.
-    find_wiki_folder(root, wiki)?;
-    let failed = |source| ReadWikiError::Io { path: format!(".steward/{WIKI}/{wiki}/{ANSWERS}"), source };
-    let Some(all) = root.find_own_folder(Some(WIKI)).map_err(failed)? else { return Ok(Vec::new()) };
-    let Some(dir) = open_real_folder(&all, wiki).map_err(failed)? else { return Ok(Vec::new()) };
-    let bytes = read_bytes(&dir, ANSWERS, MAX_LOG).map_err(failed)?.unwrap_or_default();
-    let lines = bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
-    Ok(lines.filter(|answer: &WikiAnswer| answer.wiki == wiki).collect())
+    let answers: Vec<WikiAnswer> = read_log(root, wiki, ANSWERS)?;
+    Ok(answers.into_iter().filter(|answer| answer.wiki == wiki).collect())
 }
 
 /// Keeps an answer, and drops those that are too old. Returns after it is durable. One that is kept already stays.
 ///
 /// # Errors
-/// [`ReadWikiError::Io`].
+/// [`ReadWikiError`].
 pub fn keep_answer(root: &VaultRoot, answer: &WikiAnswer, now: DateTime<Utc>) -> Result<(), ReadWikiError> {
-    find_wiki_folder(root, &answer.wiki)?;
-    let failed = |source| ReadWikiError::Io { path: format!(".steward/{WIKI}/{}/{ANSWERS}", answer.wiki), source };
-    let all = root.make_own_folder(Some(WIKI)).map_err(failed)?;
-    let dir = make_real_folder(&all, &answer.wiki).map_err(failed)?;
-    let lock = dir.open_with(LOCK, cap_std::fs::OpenOptions::new().create(true).write(true)).map_err(failed)?;
-    let lock: File = lock.into_std();
-    lock.lock().map_err(failed)?;
-    let mut answers = read_answers(root, &answer.wiki)?;
-    if answers.iter().any(|known| known.id == answer.id) {
-        return Ok(());
-    }
-    answers.retain(|known| now - known.at < TimeDelta::days(KEEP_DAYS));
-    answers.push(answer.clone());
-    let spare = answers.len().saturating_sub(KEEP_ANSWERS);
-    let lines = answers.iter().skip(spare).map(serde_json::to_string).collect::<Result<Vec<_>, _>>();
-    let text = lines.map_err(|e| failed(e.into()))?.join("\n") + "\n";
-    durable::replace_private_file(&dir, ANSWERS, text.as_bytes()).map_err(failed)?;
-    durable::sync_folder(&dir).map_err(failed)
+    change_log(root, &answer.wiki, ANSWERS, |answers: &mut Vec<WikiAnswer>| {
+        if answers.iter().all(|known| known.id != answer.id) {
+            answers.retain(|known| now - known.at < TimeDelta::days(KEEP_DAYS));
+            answers.push(answer.clone());
+            answers.drain(..answers.len().saturating_sub(KEEP_ANSWERS));
+        }
+    })
 }
 
 /// Stages the page of an answer. Returns whether every paragraph of the answer ends in a mark.

@@ -50,6 +50,9 @@ pub(crate) enum WikiCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Measure how well the verifier finds faults
+    #[command(subcommand, after_help = "Example:\n  steward wiki eval run allotment --planted")]
+    Eval(EvalCommand),
     /// Show what was changed in the wikis and what waits, and take it back
     #[command(subcommand, after_help = "Example:\n  steward wiki runs list")]
     Runs(RunsCommand),
@@ -163,6 +166,32 @@ pub(crate) enum WikiCommand {
     Status {
         /// Show this one alone
         wiki: Option<String>,
+    },
+}
+
+/// The options of `steward wiki eval`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum EvalCommand {
+    /// Plant faults into copies of claims, and count which of them the verifier finds
+    #[command(
+        after_help = "Example:\n  steward wiki eval run allotment --planted --claims 20\n\nEach claim is about four questions, and a call holds 12. \
+        Nothing in the wiki is changed. Exits with 3 when there is no verifier, or too few claims."
+    )]
+    Run {
+        /// The name of the wiki
+        wiki: String,
+        /// The only measurement there is so far
+        #[arg(long, required = true)]
+        planted: bool,
+        /// How many claims are taken at most
+        #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(2..=200))]
+        claims: u32,
+    },
+    /// Show all measurements of a wiki
+    #[command(after_help = "Example:\n  steward wiki eval report allotment --json")]
+    Report {
+        /// The name of the wiki
+        wiki: String,
     },
 }
 

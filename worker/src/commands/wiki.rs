@@ -3,6 +3,7 @@
 //! `validate`, `resolve`, `search`, `why` and `lint` work on any folder, without a vault or a server, and change nothing.
 
 mod accept;
+mod eval;
 mod ingest;
 mod lint;
 mod preview;
@@ -54,6 +55,7 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
             let how = if dry_run { IngestMode::DryRun } else { IngestMode::Run { draft } };
             ingest::run(vault, &wiki, &documents, how, out).await
         }
+        WikiCommand::Eval(command) => eval::run(vault, command, out).await,
         WikiCommand::Runs(command) => runs::run(vault, command, out).await,
         WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
         WikiCommand::Lint { wiki, fix } => lint::run(&open_wiki(vault, &wiki)?, fix, out).await,

@@ -60,8 +60,10 @@ pub(super) fn read_ceiling(name: &str, text: Option<&str>, warnings: &mut Vec<St
 pub(super) fn read_wiki_mode(text: Option<&str>, warnings: &mut Vec<String>) -> WikiMode {
     let Some(text) = text else { return WikiMode::default() };
     text.trim().parse().unwrap_or_else(|_| {
-        warnings
-            .push(format!("STEWARD_WIKI_MODE is `{}`, expected live or pending; using pending", text.escape_debug()));
+        warnings.push(format!(
+            "STEWARD_WIKI_MODE is `{}`, expected live, pending or shadow; using pending",
+            text.escape_debug()
+        ));
         WikiMode::Pending
     })
 }

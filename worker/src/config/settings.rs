@@ -96,7 +96,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         "wiki_mode",
         "`live`",
         "what happens to a run of a [wiki](../wiki.md) that a person asked for: `live` commits it, `pending` lets it wait for \
-         `steward wiki runs approve`",
+         `steward wiki runs approve`, `shadow` only shows what it would change",
     )
     .text()
     .limit(),

@@ -240,7 +240,7 @@ async fn commit<W>(ctx: &WorkflowContext<W>, run: &RunId) -> WorkflowResult<Comm
 
 /// Waits while a stop is in force, longer each time.
 #[derive(Default)]
-struct StopWait {
+pub(super) struct StopWait {
     /// How often it waited in a row.
     count: u32,
     /// How long it waited in all.
@@ -248,7 +248,7 @@ struct StopWait {
 }
 
 impl StopWait {
-    async fn wait<W>(&mut self, ctx: &WorkflowContext<W>) {
+    pub(super) async fn wait<W>(&mut self, ctx: &WorkflowContext<W>) {
         let seconds = STOP_WAIT_SECONDS.saturating_mul(2_u64.saturating_pow(self.count)).min(LONGEST_STOP_WAIT_SECONDS);
         ctx.timer(Duration::from_secs(seconds)).await;
         self.count = self.count.saturating_add(1);

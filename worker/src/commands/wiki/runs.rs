@@ -48,8 +48,13 @@ pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: Command
                 WikiRunOutput::Done { record: Some(record), .. } => list_taken_back(&root, record),
                 WikiRunOutput::Done { record: None, .. } | WikiRunOutput::Refused { .. } => String::new(),
             };
-            out.print_value(&output, || {
-                format!("{}{files}{hint}", describe_outcome(&output, &format!("took back {run}")))
+            out.print_value(&output, || match &output {
+                WikiRunOutput::Done { record, notes, .. } => {
+                    let record = record.as_ref().map(|record| format!("; see {record}")).unwrap_or_default();
+                    let notes: String = notes.iter().map(|note| format!("\n  {}", escape_text(note))).collect();
+                    format!("took back {run}{record}{files}{notes}")
+                }
+                WikiRunOutput::Refused { .. } => format!("{}{hint}", describe_outcome(&output, "")),
             })?;
             Ok(match output {
                 WikiRunOutput::Done { .. } => CommandExit::Ok,

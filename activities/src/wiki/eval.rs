@@ -1,0 +1,102 @@
+//! One call of a measurement of the verifier: reserved, sent, kept, settled.
+//!
+//! The verifier is asked about claims as they stand and about copies with faults, exactly as it is asked about a run.
+
+use super::turn::{FAILURE_WAIT, LONGEST_WAIT, wait_for_cap};
+use super::verify::{find_wait, keep_outcome};
+use super::writer::describe_settlement;
+use super::{CONFLICT, NOT_FOUND, UNPROCESSABLE, WikiActivities};
+use crate::failure::retryable_failure;
+use crate::vault::run_blocking;
+use steward_domain::action::plan::ContentHash;
+use steward_domain::steward::conversation::{TurnOutcome, TurnReply};
+use steward_domain::steward::guard::SettlementOutcome;
+use steward_domain::time::format_millis;
+use steward_domain::wiki::planted::{MAX_CLAIMS, MIN_CLAIMS};
+use steward_domain::wiki::verifier::VerifierStep;
+use steward_vault::gates::stop;
+use steward_vault::wiki::evals::EvalSession;
+use steward_vault::wiki::state::ReadWikiError;
+use steward_workflows::{EvalInput, EvalTurnInput, SendTurnOutput};
+use temporalio_common::ActivityError;
+
+/// The fewest questions of a measurement that says anything.
+const LEAST_CASES: usize = 4;
+
+impl WikiActivities {
+    pub(super) async fn take_eval_turn(&self, input: EvalTurnInput) -> Result<SendTurnOutput, ActivityError> {
+        let EvalTurnInput { eval, turn } = input;
+        let root = self.vault.writer.root().clone();
+        let refuse = |status, message: &str| Ok(SendTurnOutput::Refused { status, message: message.to_owned() });
+        if !self.writer.has_verifier() {
+            return refuse(CONFLICT, "no verifier is set: `STEWARD_WIKI_VERIFIER` names one");
+        }
+        if stop::is_stopped(&root) {
+            return Ok(SendTurnOutput::Stopped);
+        }
+        let id = name_eval(&eval);
+        let (opened_root, wiki, opened_id) = (root.clone(), eval.wiki.clone(), id.clone());
+        let claims = usize::try_from(eval.claims).unwrap_or(MAX_CLAIMS).clamp(MIN_CLAIMS, MAX_CLAIMS);
+        let opened = run_blocking(move || EvalSession::open(&opened_root, &wiki, &opened_id, claims)).await?;
+        let mut session = match opened {
+            Ok(session) => session,
+            Err(e @ ReadWikiError::Unknown { .. }) => return refuse(NOT_FOUND, &e.to_string()),
+            Err(e) => return Err(retryable_failure(e)),
+        };
+        if session.count_cases() < LEAST_CASES {
+            return refuse(UNPROCESSABLE, "the wiki has too few claims whose sources can be read");
+        }
+        let number = session.next_number();
+        let (batch, conversation) = match session.find_next_step() {
+            VerifierStep::Send { .. } if number > turn => return Ok(SendTurnOutput::Continue { turn: number }),
+            VerifierStep::Send { batch, conversation } => (batch, conversation),
+            VerifierStep::Spent => return refuse(UNPROCESSABLE, "the verifier gave too few answers that can be used"),
+            VerifierStep::Passed | VerifierStep::Found(_) => {
+                let keep = move || session.keep_report(&eval.by, eval.at);
+                run_blocking(keep).await?.map_err(retryable_failure)?;
+                return Ok(SendTurnOutput::Written);
+            }
+        };
+        let call = format!("eval-{id}-{number}");
+        let reservation = match self.writer.reserve(&self.writer.verifier, &eval.wiki, call, &conversation).await {
+            Ok(reservation) => reservation,
+            Err(refusal) => return Ok(wait_for_cap(&refusal, number)),
+        };
+        if stop::is_stopped(&root) {
+            self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
+            return Ok(SendTurnOutput::Stopped);
+        }
+        let Some(TurnReply { outcome, clerk }) = self.writer.verifier.send_turn(&reservation, &conversation).await
+        else {
+            self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
+            return refuse(CONFLICT, "no verifier is set any more");
+        };
+        let settlement = describe_settlement(&outcome, clerk.tokens);
+        let line = keep_outcome(&outcome, &batch, clerk);
+        let wait = match &outcome {
+            TurnOutcome::RateLimited { retry_after_seconds } => Some(retry_after_seconds.unwrap_or(FAILURE_WAIT)),
+            TurnOutcome::NotSent { .. } => Some(FAILURE_WAIT),
+            _ => None,
+        };
+        let kept = run_blocking(move || -> Result<SendTurnOutput, ReadWikiError> {
+            if let Some(line) = line {
+                session.append(line)?;
+            }
+            let (turn, failures) = (session.next_number(), session.count_failures());
+            Ok(match wait.or_else(|| (failures > 0).then(|| find_wait(failures))) {
+                None => SendTurnOutput::Continue { turn },
+                Some(seconds) => SendTurnOutput::Wait { seconds: seconds.clamp(1, LONGEST_WAIT), turn },
+            })
+        })
+        .await;
+        self.writer.settle(&reservation, settlement).await;
+        kept?.map_err(retryable_failure)
+    }
+}
+
+/// The id of a measurement: the same request has the same one.
+fn name_eval(eval: &EvalInput) -> String {
+    let parts = (&eval.wiki, &eval.by, format_millis(eval.at), eval.claims);
+    let hash = ContentHash::hash_bytes(&serde_json::to_vec(&parts).unwrap_or_default());
+    hash.as_str()[..8].to_owned()
+}
