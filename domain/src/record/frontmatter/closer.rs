@@ -25,9 +25,12 @@ pub(super) fn join_closing_brackets(yaml: &str) -> Option<String> {
 fn find_comment(line: &str) -> Option<usize> {
     // `''` inside single quotes is one quote: it ends the text and begins it again.
     let (mut quote, mut before, mut ended_at) = (None, ' ', None);
+    // Only double quotes know a backslash, and the second one of two escapes nothing.
+    let mut is_escaped = false;
     for (at, c) in line.char_indices() {
         match quote {
-            Some(open) if c == open && before != '\\' => (quote, ended_at) = (None, Some(at)),
+            Some(open) if c == open && !is_escaped => (quote, ended_at) = (None, Some(at)),
+            Some('"') => is_escaped = c == '\\' && !is_escaped,
             Some(_) => {}
             None if c == '\'' && before == '\'' && ended_at.map(|ended| ended + 1) == Some(at) => quote = Some(c),
             None if c == '#' && before.is_whitespace() => return Some(at),
@@ -51,6 +54,9 @@ mod tests {
             ("a: [\n  b, # größe\n]\n", "a: [\n  b,           ]\n"),
             ("a: {\n  b: 'x # y' # z\n}\n", "a: {\n  b: 'x # y'     }\n"),
             ("a: [\n  'it''s # x'\n]\n", "a: [\n  'it''s # x' ]\n"),
+            ("a: [\n  \"\\\\\" # x\n]\n", "a: [\n  \"\\\\\"     ]\n"),
+            ("a: [\n  \"\\\" # x\"\n]\n", "a: [\n  \"\\\" # x\" ]\n"),
+            ("a: [\n  'b\\' # x\n]\n", "a: [\n  'b\\'     ]\n"),
             ("a: [\n\n]\nb: 1\n", "a: [\n ]\nb: 1\n"),
             ("a: [[\n  b\n]\n]\n", "a: [[\n  b ] ]\n"),
         ] {

@@ -23,6 +23,8 @@ const CONFIDENCE: f64 = 0.5;
 const MIN_LEAD_WORDS: usize = 4;
 /// The most sections of which a summary has a sentence.
 const MAX_LEADS: usize = 7;
+/// A source of at most so many sentences stands in its summary as a whole.
+const MAX_WHOLE: usize = 20;
 /// The most sentences of a source on a concept.
 const MAX_PER_CONCEPT: usize = 3;
 /// The most questions of a source that are kept as ideas.
@@ -177,19 +179,14 @@ impl<'a> Compiler<'a> {
         text.add_paragraph(EXTRACT_LINE);
         text.add_paragraph(&format!("# {}", escape_one_line(title)));
         let mut first = None;
-        let leads = self.sections.iter().filter_map(|section| {
-            // A salutation or a label leads to nothing, unless there is nothing else.
-            let is_long = |sentence: &&Sentence| sentence.text.split_whitespace().count() >= MIN_LEAD_WORDS;
-            let (long, short): (Vec<_>, Vec<_>) = section.sentences.iter().partition(is_long);
-            let lead = long.into_iter().chain(short).find_map(|sentence| self.anchor(sentence))?;
-            Some((section, lead))
-        });
-        for (section, (sentence, anchor)) in leads.take(MAX_LEADS) {
+        for (section, sentences) in self.list_leads() {
             if !section.heading.is_empty() && section.heading.to_lowercase() != title.to_lowercase() {
                 text.add_paragraph(&format!("## {}", escape_one_line(&section.heading)));
             }
-            first.get_or_insert_with(|| sentence.text.clone());
-            text.add_statement(&escape_statement(&sentence.text), anchor);
+            for (sentence, anchor) in sentences {
+                first.get_or_insert_with(|| sentence.text.clone());
+                text.add_statement(&escape_statement(&sentence.text), anchor);
+            }
         }
         let Some(first) = first else {
             notes.push("no sentence of the source can be quoted: none has 8 to 280 characters".to_owned());
@@ -201,6 +198,25 @@ impl<'a> Compiler<'a> {
         self.add_links(&mut text, links.collect());
         let title = self.choose_title(title);
         Some(self.render_page(slug, "summary", &title, &first, &text))
+    }
+
+    /// The sentences of a summary, by section: all of a short source, and the first one of each section of a longer one.
+    fn list_leads(&self) -> Vec<(&'a Section, Vec<(&'a Sentence, Anchor)>)> {
+        // A salutation or a label says nothing, unless there is nothing else.
+        let is_long = |sentence: &Sentence| sentence.text.split_whitespace().count() >= MIN_LEAD_WORDS;
+        let quotable = |section: &'a Section| -> Vec<(&'a Sentence, Anchor)> {
+            let (long, short): (Vec<_>, Vec<_>) =
+                section.sentences.iter().filter_map(|one| self.anchor(one)).partition(|(one, _)| is_long(one));
+            if long.is_empty() { short } else { long }
+        };
+        let mut leads: Vec<_> = self.sections.iter().map(|section| (section, quotable(section))).collect();
+        leads.retain(|(_, sentences)| !sentences.is_empty());
+        let is_short = leads.iter().map(|(_, sentences)| sentences.len()).sum::<usize>() <= MAX_WHOLE;
+        if !is_short || leads.len() > MAX_LEADS {
+            leads.iter_mut().for_each(|(_, sentences)| sentences.truncate(1));
+        }
+        leads.truncate(MAX_LEADS);
+        leads
     }
 
     /// The title of a summary, which no other page has.
@@ -335,6 +351,21 @@ mod tests {
             "{}",
             made.pages[1].text
         );
+    }
+
+    #[test]
+    fn a_short_source_stands_in_its_summary_as_a_whole_and_a_long_one_by_its_sections() {
+        let count = |text: &str| {
+            let made = compile(text, &[]);
+            read_claims(read(&made)[0].document.body(), &[]).claims.len()
+        };
+        let section =
+            |n: usize| format!("## Part {n}\n\nDear holder,\n\nThe first word of part {n}. The second word of it.\n\n");
+        let parts = |n: usize| (0..n).map(section).collect::<String>();
+        assert_eq!(count(&parts(7)), 14);
+        // With more parts, or more than 20 sentences, each part has one.
+        assert_eq!(count(&parts(8)), 7);
+        assert_eq!(count(&format!("{}{}", parts(3), "It is one more sentence. ".repeat(15))), 3);
     }
 
     #[test]
