@@ -162,7 +162,7 @@ fn a_source_is_added_once_and_never_over_another_file() {
     assert_eq!((added.source.id.as_str(), added.title.as_str(), added.unreadable), ("lease", "The lease", None));
     assert_eq!(desk.read(&format!("{FOLDER}/sources/lease.md")), LEASE);
     assert_eq!(add(&writer, 2, "copy.md", LEASE).unwrap().source, added.source, "the same bytes");
-    for (name, part) in [("lease.md", "another file"), ("more/lease.txt", "duplicate_id")] {
+    for (name, part) in [("lease.md", "other bytes"), ("more/lease.txt", "duplicate_id")] {
         let refused = add(&writer, 3, name, "Other words.").unwrap_err();
         assert!(matches!(&refused, WikiRunError::Refused(reason) if reason.contains(part)), "{refused}");
     }
