@@ -23,7 +23,7 @@ demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
 	@cargo build --quiet -p steward-worker
 	@test -d $(DEMO)/vault || ./target/debug/steward example $(DEMO)/vault
-	@test -d $(DEMO)/vault/wiki || worker/example/make-wiki ./target/debug/steward $(DEMO)/vault
+	@test -d $(DEMO)/vault/wiki || worker/example-wiki/make-wiki ./target/debug/steward $(DEMO)/vault
 	@STEWARD_LOG=$${STEWARD_LOG:-warn} STEWARD_LIVE_MODE=$${STEWARD_LIVE_MODE:-live} ./target/debug/steward up --tick-now --vault $(DEMO)/vault
 
 # Most tests of whole processes wait for a server, so four run at once. `-p steward-tests` would build other features anew.

@@ -5,7 +5,7 @@ use serde_json::json;
 use steward_tests::clerk::{Clerk, Says};
 use steward_tests::files::Files;
 
-const DISPUTE: &str = include_str!("../../../worker/example/documents/end-of-the-lease.md");
+const DISPUTE: &str = include_str!("../../../worker/example-wiki/documents/end-of-the-lease.md");
 const OLD: &str = "c6107d23f";
 const NEW: &str = "c4dc23754";
 
@@ -14,7 +14,7 @@ async fn disputed() -> Desk {
     let desk = Desk::new().await;
     let worker = desk.world.worker().await;
     desk.wiki(&["init", "allotment"]).await.expect(0);
-    let example = steward_tests::run::project().join("worker/example/documents");
+    let example = steward_tests::run::project().join("worker/example-wiki/documents");
     std::fs::create_dir_all(desk.world.vault.path().join("wiki/allotment/comparisons")).unwrap();
     std::fs::write(desk.world.vault.path().join("wiki/allotment/comparisons/end-of-the-lease.md"), DISPUTE).unwrap();
     for name in ["2024-03-02-lease.md", "2026-11-20-council-letter.md"] {
