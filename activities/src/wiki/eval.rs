@@ -1,19 +1,15 @@
-//! One call of a measurement of the verifier: reserved, sent, kept, settled.
+//! One call of a measurement of the verifier.
 //!
 //! The verifier is asked about claims as they stand and about copies with faults, exactly as it is asked about a run.
 
-use super::turn::{FAILURE_WAIT, LONGEST_WAIT, wait_for_cap};
-use super::verify::{find_wait, keep_outcome};
-use super::writer::describe_settlement;
+use super::verify::VerifierCall;
 use super::{CONFLICT, NOT_FOUND, UNPROCESSABLE, WikiActivities};
 use crate::failure::retryable_failure;
 use crate::vault::run_blocking;
 use steward_domain::action::plan::ContentHash;
-use steward_domain::steward::conversation::{TurnOutcome, TurnReply};
-use steward_domain::steward::guard::SettlementOutcome;
 use steward_domain::time::format_millis;
 use steward_domain::wiki::planted::{MAX_CLAIMS, MIN_CLAIMS};
-use steward_domain::wiki::verifier::VerifierStep;
+use steward_domain::wiki::verifier::{VerifierLine, VerifierStep};
 use steward_vault::gates::stop;
 use steward_vault::wiki::evals::EvalSession;
 use steward_vault::wiki::state::ReadWikiError;
@@ -46,7 +42,7 @@ impl WikiActivities {
         if session.count_cases() < LEAST_CASES {
             return refuse(UNPROCESSABLE, "the wiki has too few claims whose sources can be read");
         }
-        let number = session.next_number();
+        let number = session.progress().next;
         let (batch, conversation) = match session.find_next_step() {
             VerifierStep::Send { .. } if number > turn => return Ok(SendTurnOutput::Continue { turn: number }),
             VerifierStep::Send { batch, conversation } => (batch, conversation),
@@ -57,40 +53,13 @@ impl WikiActivities {
                 return Ok(SendTurnOutput::Written);
             }
         };
-        let call = format!("eval-{id}-{number}");
-        let reservation = match self.writer.reserve(&self.writer.verifier, &eval.wiki, call, &conversation).await {
-            Ok(reservation) => reservation,
-            Err(refusal) => return Ok(wait_for_cap(&refusal, number)),
+        let id = format!("eval-{id}-{number}");
+        let call = VerifierCall { wiki: &eval.wiki, id, number, batch: &batch, conversation: &conversation };
+        let keep = move |line: Option<VerifierLine>| {
+            line.map_or(Ok(()), |line| session.append(line))?;
+            Ok::<_, ReadWikiError>(session.progress())
         };
-        if stop::is_stopped(&root) {
-            self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
-            return Ok(SendTurnOutput::Stopped);
-        }
-        let Some(TurnReply { outcome, clerk }) = self.writer.verifier.send_turn(&reservation, &conversation).await
-        else {
-            self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
-            return refuse(CONFLICT, "no verifier is set any more");
-        };
-        let settlement = describe_settlement(&outcome, clerk.tokens);
-        let line = keep_outcome(&outcome, &batch, clerk);
-        let wait = match &outcome {
-            TurnOutcome::RateLimited { retry_after_seconds } => Some(retry_after_seconds.unwrap_or(FAILURE_WAIT)),
-            TurnOutcome::NotSent { .. } => Some(FAILURE_WAIT),
-            _ => None,
-        };
-        let kept = run_blocking(move || -> Result<SendTurnOutput, ReadWikiError> {
-            if let Some(line) = line {
-                session.append(line)?;
-            }
-            let (turn, failures) = (session.next_number(), session.count_failures());
-            Ok(match wait.or_else(|| (failures > 0).then(|| find_wait(failures))) {
-                None => SendTurnOutput::Continue { turn },
-                Some(seconds) => SendTurnOutput::Wait { seconds: seconds.clamp(1, LONGEST_WAIT), turn },
-            })
-        })
-        .await;
-        self.writer.settle(&reservation, settlement).await;
-        kept?.map_err(retryable_failure)
+        self.ask_verifier(call, keep).await
     }
 }
 

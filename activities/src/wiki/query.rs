@@ -130,7 +130,7 @@ impl WikiActivities {
         let clerk = &self.writer.clerk;
         let reservation = match self.writer.reserve(clerk, &query.wiki, format!("query-{call}"), &conversation).await {
             Ok(reservation) => reservation,
-            // A person waits for the answer, so they are told and not kept waiting.
+            // A person waits for the answer, so the refusal is shown at once.
             Err(refusal) => {
                 let clears = refusal.clears_at.map_or_else(String::new, |at| format!(", until {}", format_millis(at)));
                 let message = format!("{}{clears}", refusal.reason);

@@ -13,14 +13,16 @@ use steward_domain::steward::clerk::ClerkMark;
 use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::SettlementOutcome;
 use steward_domain::wiki::run::WikiRunType;
-use steward_domain::wiki::verifier::{ClaimCheck, MAX_LOOPS, VerifierLine, VerifierStep, read_report};
+use steward_domain::wiki::verifier::{
+    ClaimCheck, MAX_LOOPS, VerifierLine, VerifierProgress, VerifierStep, read_report,
+};
 use steward_domain::wiki::verify::{RulesVerdict, RunFinding, Verdict};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::crash;
 use steward_vault::gates::stop;
 use steward_vault::wiki::check::VerifierSession;
 use steward_vault::wiki::request::WikiRunError;
-use steward_vault::wiki::staged::{RunState, StagedRun, StagedRuns};
+use steward_vault::wiki::staged::{RunState, StagedRun, StagedRunError, StagedRuns};
 use steward_vault::wiki::state::{ReadWiki, read_wiki};
 use steward_vault::wiki::write::WriterSession;
 use steward_workflows::{SendTurnInput, SendTurnOutput};
@@ -35,6 +37,17 @@ enum CheckStart {
     Over(SendTurnOutput),
 }
 
+/// A call that asks the verifier about some claims.
+pub(super) struct VerifierCall<'a> {
+    pub(super) wiki: &'a str,
+    /// The id of the call for the guard.
+    pub(super) id: String,
+    /// The number of the line that it becomes.
+    pub(super) number: u32,
+    pub(super) batch: &'a [ClaimCheck],
+    pub(super) conversation: &'a Conversation,
+}
+
 impl WikiActivities {
     pub(super) async fn take_verifier_turn(&self, input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
         let writer = Arc::clone(&self.vault.writer);
@@ -43,49 +56,62 @@ impl WikiActivities {
             CheckStart::Send { session, batch, conversation } => (session, batch, conversation),
             CheckStart::Over(output) => return Ok(output),
         };
-        let (meta, turn) = (&session.run().meta, session.next_number());
-        let call = format!("{}-check-{turn}", meta.run);
-        let reservation = match self.writer.reserve(&self.writer.verifier, &meta.wiki, call, &conversation).await {
+        let (meta, number) = (session.run().meta.clone(), session.progress().next);
+        let id = format!("{}-check-{number}", meta.run);
+        let call = VerifierCall { wiki: &meta.wiki, id, number, batch: &batch, conversation: &conversation };
+        let keep = move |line: Option<VerifierLine>| {
+            line.map_or(Ok(()), |line| session.append(line))?;
+            Ok::<_, StagedRunError>(session.progress())
+        };
+        self.ask_verifier(call, keep).await
+    }
+
+    /// Reserves and sends a call to the verifier, keeps its line, and settles it. `keep` returns how far the verifier has come.
+    pub(super) async fn ask_verifier<E: std::error::Error + Send + Sync + 'static>(
+        &self,
+        call: VerifierCall<'_>,
+        keep: impl FnOnce(Option<VerifierLine>) -> Result<VerifierProgress, E> + Send + 'static,
+    ) -> Result<SendTurnOutput, ActivityError> {
+        let VerifierCall { wiki, id, number, batch, conversation } = call;
+        let reservation = match self.writer.reserve(&self.writer.verifier, wiki, id, conversation).await {
             Ok(reservation) => reservation,
-            Err(refusal) => return Ok(wait_for_cap(&refusal, turn)),
+            Err(refusal) => return Ok(wait_for_cap(&refusal, number)),
         };
         crash::die_if_armed("before-verdict");
         if stop::is_stopped(self.vault.writer.root()) {
             self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
             return Ok(SendTurnOutput::Stopped);
         }
-        let Some(TurnReply { outcome, clerk }) = self.writer.verifier.send_turn(&reservation, &conversation).await
-        else {
+        let sent = self.writer.verifier.send_turn(&reservation, conversation).await;
+        let Some(TurnReply { outcome, clerk }) = sent else {
             self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
-            let message = "the verifier of this run is not set any more".to_owned();
+            let message = "the verifier is not set any more".to_owned();
             return Ok(SendTurnOutput::Refused { status: CONFLICT, message });
         };
         let settlement = describe_settlement(&outcome, clerk.tokens);
-        let line = keep_outcome(&outcome, &batch, clerk);
-        let wait = match &outcome {
+        let line = keep_outcome(&outcome, batch, clerk);
+        let limited = match &outcome {
             TurnOutcome::RateLimited { retry_after_seconds } => Some(retry_after_seconds.unwrap_or(FAILURE_WAIT)),
             TurnOutcome::NotSent { .. } => Some(FAILURE_WAIT),
             _ => None,
         };
-        let kept = run_blocking(move || -> Result<SendTurnOutput, WikiRunError> {
-            if let Some(line) = line {
-                session.append(line)?;
-            }
+        let kept = run_blocking(move || {
+            let kept = keep(line);
             crash::die_if_armed("after-verdict");
-            let (turn, failures) = (session.next_number(), session.count_failures());
-            Ok(match wait.or_else(|| (failures > 0).then(|| find_wait(failures))) {
-                None => SendTurnOutput::Continue { turn },
-                Some(seconds) => SendTurnOutput::Wait { seconds: seconds.clamp(1, LONGEST_WAIT), turn },
-            })
+            kept
         })
         .await;
         self.writer.settle(&reservation, settlement).await;
-        kept?.map_err(retryable_failure)
+        let VerifierProgress { next: turn, failures } = kept?.map_err(retryable_failure)?;
+        Ok(match limited.or_else(|| (failures > 0).then(|| find_wait(failures))) {
+            None => SendTurnOutput::Continue { turn },
+            Some(seconds) => SendTurnOutput::Wait { seconds: seconds.clamp(1, LONGEST_WAIT), turn },
+        })
     }
 }
 
 /// The line that is kept of an outcome.
-pub(super) fn keep_outcome(outcome: &TurnOutcome, batch: &[ClaimCheck], clerk: ClerkMark) -> Option<VerifierLine> {
+fn keep_outcome(outcome: &TurnOutcome, batch: &[ClaimCheck], clerk: ClerkMark) -> Option<VerifierLine> {
     match outcome {
         TurnOutcome::Answered(answer) => Some(match read_report(answer, batch) {
             Ok(verdicts) => VerifierLine::Verdicts { verdicts, clerk },
@@ -99,7 +125,7 @@ pub(super) fn keep_outcome(outcome: &TurnOutcome, batch: &[ClaimCheck], clerk: C
 }
 
 /// The wait after so many calls in a row without an answer.
-pub(super) fn find_wait(failures: u32) -> u64 {
+fn find_wait(failures: u32) -> u64 {
     FAILURE_WAIT.saturating_mul(10_u64.saturating_pow(failures.saturating_sub(1))).min(LONGEST_WAIT)
 }
 
@@ -131,7 +157,7 @@ fn begin_check(writer: &VaultWriter, input: &SendTurnInput) -> Result<CheckStart
             return over(SendTurnOutput::Refused { status, message });
         }
     };
-    let turn = session.next_number();
+    let turn = session.progress().next;
     match session.find_next_step() {
         VerifierStep::Send { .. } if turn > input.turn => over(SendTurnOutput::Continue { turn }),
         VerifierStep::Send { batch, conversation } => {

@@ -124,6 +124,25 @@ pub enum VerifierLine {
     Limited,
 }
 
+/// How far a verifier has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VerifierProgress {
+    /// The number of the next line, from 1.
+    pub next: u32,
+    /// How many calls in a row ended without an answer that can be used.
+    pub failures: u32,
+}
+
+impl VerifierProgress {
+    /// The progress of these lines.
+    #[must_use]
+    pub fn from_lines(lines: &[VerifierLine]) -> Self {
+        let failed = lines.iter().rev().take_while(|line| matches!(line, VerifierLine::Failed { .. }));
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Self { next: count(lines.len()).saturating_add(1), failures: count(failed.count()) }
+    }
+}
+
 /// What a verifier has to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VerifierStep {

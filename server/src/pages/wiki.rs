@@ -15,7 +15,7 @@ use crate::http::app::{NO_SUCH_PAGE, SharedAppState};
 use crate::views::FactsError;
 use crate::views::wiki::{
     DiffSide, WikiHealth, WikiPageView, WikiRow, WikiRunRow, WikiRunView, check_wiki_health, find_wiki_page,
-    find_wiki_run, list_wiki_pages, list_wiki_rows, list_wiki_runs, read_wiki_row, read_wikis,
+    find_wiki_run, list_wiki_pages, list_wiki_rows, list_wiki_runs, read_wiki_row, read_wikis, shorten_run,
 };
 use askama::Template;
 use axum::Extension;
@@ -225,16 +225,11 @@ pub(super) async fn read_news(app: &SharedAppState, since: DateTime<Utc>) -> Res
 
 impl RunLine {
     fn new(row: WikiRunRow) -> Self {
-        let state = match &row.reverted_by {
-            Some(by) => format!("taken back by {}", shorten_run(by)),
-            None if row.waits => "waits for you".to_owned(),
-            None => row.state,
-        };
         Self {
-            short: shorten_run(&row.run).to_owned(),
+            short: row.short().to_owned(),
+            state: row.describe_state(),
             wiki: row.wiki,
             run_type: row.run_type,
-            state,
             at: Moment(row.at),
             what: row.what,
         }
@@ -244,11 +239,6 @@ impl RunLine {
     pub(crate) fn url(&self) -> String {
         format!("/wikis/{}/runs/{}", self.wiki, self.short)
     }
-}
-
-/// The 8 characters by which people name a run.
-fn shorten_run(run: &str) -> &str {
-    run.rsplit('-').next().unwrap_or(run)
 }
 
 fn no_such_page() -> PageError {

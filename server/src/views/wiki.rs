@@ -25,7 +25,9 @@ use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 pub use page::{WikiClaimView, WikiPageView, find_wiki_page};
-pub use run::{DiffSide, RunDiffLine, WikiRunFile, WikiRunRow, WikiRunView, find_wiki_run, list_wiki_runs};
+pub use run::{
+    DiffSide, RunDiffLine, WikiRunFile, WikiRunRow, WikiRunView, find_wiki_run, list_wiki_runs, shorten_run,
+};
 
 /// The most pages that a search shows.
 const MAX_HITS: usize = 10;

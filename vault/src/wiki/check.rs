@@ -9,7 +9,9 @@ use crate::wiki::staged::{StagedRun, StagedRunError};
 use crate::wiki::state::ReadWiki;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::plan::RunFile;
-use steward_domain::wiki::verifier::{ClaimCheck, VerifierLine, VerifierStep, find_next_step, list_checks};
+use steward_domain::wiki::verifier::{
+    ClaimCheck, VerifierLine, VerifierProgress, VerifierStep, find_next_step, list_checks,
+};
 use steward_domain::wiki::writer::windows::cut_windows;
 
 /// A staged run with what its verifier did.
@@ -43,17 +45,9 @@ impl VerifierSession {
         self.run
     }
 
-    /// The number of the next line, from 1.
     #[must_use]
-    pub fn next_number(&self) -> u32 {
-        u32::try_from(self.lines.len()).unwrap_or(u32::MAX).saturating_add(1)
-    }
-
-    /// How many calls in a row ended without an answer that can be used.
-    #[must_use]
-    pub fn count_failures(&self) -> u32 {
-        let failed = self.lines.iter().rev().take_while(|line| matches!(line, VerifierLine::Failed { .. }));
-        u32::try_from(failed.count()).unwrap_or(u32::MAX)
+    pub fn progress(&self) -> VerifierProgress {
+        VerifierProgress::from_lines(&self.lines)
     }
 
     #[must_use]

@@ -18,7 +18,7 @@ use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::planted::{PlantedCase, PlantedReport, plant_faults, score_cases};
 use steward_domain::wiki::verifier::{
-    ClaimCheck, ClaimVerdict, VerifierLine, VerifierStep, find_next_step, list_checks,
+    ClaimCheck, ClaimVerdict, VerifierLine, VerifierProgress, VerifierStep, find_next_step, list_checks,
 };
 
 /// The reports of a wiki.
@@ -55,17 +55,9 @@ impl EvalSession {
         self.cases.len()
     }
 
-    /// The number of the next line, from 1.
     #[must_use]
-    pub fn next_number(&self) -> u32 {
-        u32::try_from(self.lines.len()).unwrap_or(u32::MAX).saturating_add(1)
-    }
-
-    /// How many calls in a row ended without an answer that can be used.
-    #[must_use]
-    pub fn count_failures(&self) -> u32 {
-        let failed = self.lines.iter().rev().take_while(|line| matches!(line, VerifierLine::Failed { .. }));
-        u32::try_from(failed.count()).unwrap_or(u32::MAX)
+    pub fn progress(&self) -> VerifierProgress {
+        VerifierProgress::from_lines(&self.lines)
     }
 
     /// What comes next. It is over when all cases are answered, whatever the verdicts are, or when the calls are used up.

@@ -41,6 +41,30 @@ pub struct WikiRunRow {
     pub reverted_by: Option<String>,
 }
 
+impl WikiRunRow {
+    /// The 8 characters by which people name the run.
+    #[must_use]
+    pub fn short(&self) -> &str {
+        shorten_run(&self.run)
+    }
+
+    /// Its state in the words of the screens.
+    #[must_use]
+    pub fn describe_state(&self) -> String {
+        match &self.reverted_by {
+            Some(by) => format!("taken back by {}", shorten_run(by)),
+            None if self.waits => "waits for you".to_owned(),
+            None => self.state.clone(),
+        }
+    }
+}
+
+/// The 8 characters at the end of the name of a run.
+#[must_use]
+pub fn shorten_run(run: &str) -> &str {
+    run.rsplit('-').next().unwrap_or(run)
+}
+
 /// A run with everything that it changes.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct WikiRunView {

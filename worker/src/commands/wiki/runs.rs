@@ -89,26 +89,13 @@ fn list(root: &VaultRoot, wiki: Option<&str>, out: CommandOutput) -> anyhow::Res
         let mut table = create_table(&["run", "wiki", "type", "at", "state", "what"]);
         for run in &runs {
             let at = run.at.format("%Y-%m-%d %H:%M").to_string();
-            let state = describe_state(run);
-            let row = [shorten_run(&run.run), &run.wiki, &run.run_type, &at, &state, &run.what];
+            let state = run.describe_state();
+            let row = [run.short(), &run.wiki, &run.run_type, &at, &state, &run.what];
             table.add_row(row.map(escape_text));
         }
         table.to_string()
     })?;
     Ok(CommandExit::Ok)
-}
-
-/// The 8 characters by which people name a run.
-fn shorten_run(run: &str) -> &str {
-    run.rsplit('-').next().unwrap_or(run)
-}
-
-fn describe_state(run: &WikiRunRow) -> String {
-    match &run.reverted_by {
-        Some(by) => format!("taken back by {}", shorten_run(by)),
-        None if run.waits => "waits for you".to_owned(),
-        None => run.state.clone(),
-    }
 }
 
 fn show(root: &VaultRoot, name: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
@@ -124,7 +111,7 @@ fn read_shown(root: &VaultRoot, run: &RunId) -> anyhow::Result<WikiRunView> {
 fn describe(shown: &WikiRunView) -> String {
     let WikiRunRow { run, run_type, wiki, what, .. } = &shown.row;
     let missing = if shown.missing_files.is_empty() { "" } else { "; some files were not reached, see its record" };
-    let title = format!("{run}: {run_type} of {wiki}, {}: {what}{missing}", describe_state(&shown.row));
+    let title = format!("{run}: {run_type} of {wiki}, {}: {what}{missing}", shown.row.describe_state());
     let mut text = format!("{}\n", escape_text(&title));
     text.extend(shown.findings.iter().map(|finding| format!("  {}\n", escape_text(finding))));
     for file in &shown.files {
@@ -150,7 +137,7 @@ async fn approve(
     let NamedRun { run, wiki } = find_run(root, name)?;
     let shown = read_shown(root, &run)?;
     let Some(staged) = shown.staged.clone() else {
-        bail!("the run {run} does not wait: it is {}", describe_state(&shown.row))
+        bail!("the run {run} does not wait: it is {}", shown.row.describe_state())
     };
     out.print_text(&describe(&shown))?;
     if !prompt_yes_no("Commit this run?") {
