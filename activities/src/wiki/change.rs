@@ -61,6 +61,10 @@ pub(super) fn change(
             upload.as_ref().map_or(Ok(()), |upload| runs.remove(upload))?;
             Ok(output)
         }
+        WikiRequest::Supersede { old, new } => {
+            let record = writer.supersede_source(&request, old, new)?.map(|receipt| receipt.record);
+            Ok(WikiRunOutput::Done { record, source: None, notes: Vec::new() })
+        }
         WikiRequest::Reject { run } => {
             let staged = runs.open(run)?;
             let status = staged.read_status()?;
@@ -77,6 +81,7 @@ pub(super) fn change(
         WikiRequest::Settle { page, claim, keep } => {
             Ok(describe_manual(writer.settle_wiki_dispute(&request, SettleChoice { page, claim, keep })?))
         }
+        WikiRequest::Confirm { page } => Ok(describe_manual(writer.confirm_wiki_page(&request, page)?)),
         WikiRequest::Fix => Ok(describe_manual(writer.render_wiki_files(&request)?)),
         WikiRequest::Approve { run, staged } => Ok(match commit_run(writer, run, Some(staged), &request.workflow)? {
             CommitIngestOutput::Committed { record, notes, .. } => {

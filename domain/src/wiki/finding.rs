@@ -80,6 +80,8 @@ pub enum FindingCode {
     HedgeIncomplete,
     SourceMutated,
     SourceMissing,
+    /// A page rests on a source that another one replaces, and not on that one.
+    SourceSuperseded,
     /// The words of a quote do not stand in its source.
     SourceDrifted,
     /// The words or the source of a footnote were changed, so its label does not fit them.

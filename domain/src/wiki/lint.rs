@@ -205,7 +205,8 @@ fn check_page(rule: &LintRule, limit: f64, page: &WikiPage, facts: &WikiFacts<'_
         }
         LintKind::MaxAge => {
             let problem = format!("its newest source is {} days old", sources::find_age(page, facts, limit)?);
-            (FindingCode::Stale, "sources", problem, "add a newer source that confirms or replaces it")
+            let fix = "add a newer source, or read it and run `steward wiki lint <wiki> --confirm <page>`";
+            (FindingCode::Stale, "sources", problem, fix)
         }
         _ => return None,
     };

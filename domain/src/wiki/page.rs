@@ -10,6 +10,7 @@ use super::manifest::EffectiveManifest;
 use super::names::{name_folder, name_source};
 use super::standard::{self, Doctype, FieldPath};
 use crate::record::frontmatter::{self, Document, RecordFields};
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 pub use super::body::{DisputedBlock, LinkTarget, PageLink};
@@ -18,6 +19,8 @@ pub use super::body::{DisputedBlock, LinkTarget, PageLink};
 const LEGACY_SCHEMA: &str = "knowledge/v1";
 /// The folder of pages in some wikis of that time.
 const LEGACY_FOLDER: &str = "entries/";
+/// The field of `metadata.steward` that says when a person found the page still right.
+pub const CONFIRMED_AT: &str = "confirmed_at";
 /// The longest summary of a page in the index, in characters.
 pub const MAX_SUMMARY: usize = 150;
 
@@ -65,6 +68,13 @@ impl WikiPage {
     #[must_use]
     pub fn topic(&self) -> &str {
         self.tags.first().unwrap_or(&self.kind)
+    }
+
+    /// When a person found the page still right.
+    #[must_use]
+    pub fn find_confirmed_at(&self) -> Option<DateTime<Utc>> {
+        let text = find_metadata(self.document.fields(), &["steward", CONFIRMED_AT])?.as_str()?;
+        DateTime::parse_from_rfc3339(text).ok().map(|at| at.to_utc())
     }
 
     /// The fields of `metadata.fields`, which the types of a manifest ask for.

@@ -3,7 +3,7 @@
 //! What stood on a page keeps its bytes. A new section goes between the text and the footnotes.
 
 use super::merge::SplitBody;
-use super::page::WikiPage;
+use super::page::{CONFIRMED_AT, WikiPage};
 use super::quote::Anchor;
 use crate::record::frontmatter::{self, FieldEdit, FrontmatterError, RecordFields};
 use crate::time::format_seconds;
@@ -128,6 +128,22 @@ pub fn append_section(
     Ok(text)
 }
 
+/// The page with a note that a person found it still right at a moment.
+///
+/// # Errors
+/// The frontmatter of the page cannot be edited.
+pub fn confirm_page(page: &WikiPage, at: DateTime<Utc>) -> Result<String, FrontmatterError> {
+    let metadata = page.document.fields().get("metadata").and_then(Value::as_object).cloned();
+    let mut metadata = Value::Object(metadata.unwrap_or_default());
+    if !metadata["steward"].is_object() {
+        metadata["steward"] = json!({});
+    }
+    metadata["steward"][CONFIRMED_AT] = format_seconds(at).into();
+    let edit = FieldEdit { field: "metadata".to_owned(), value: Some(metadata) };
+    let edited = frontmatter::edit_fields(page.document.as_bytes(), &[edit])?;
+    Ok(frontmatter::read_note(&edited)?.as_str().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,6 +185,28 @@ mod tests {
         assert!(text.contains("updated_at: \"2026-11-22T09:15:04Z\"\n"), "{text}");
         let claims = read_claims(read.document.body(), &[]);
         assert_eq!((claims.claims.len(), claims.anchors.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_confirmation_is_one_field_and_everything_else_stays() {
+        let before = page(&text("lease", "The lease ends in March."));
+        let bare: String =
+            before.lines().filter(|line| !line.contains("summary")).map(|line| format!("{line}\n")).collect();
+        let bare = bare.replace("  steward:\n", "  theirs: 1\n");
+        assert!(bare.contains("theirs: 1"), "{bare}");
+        for before in [before, bare] {
+            let read = read_page("entities/plot-12.md", before.as_bytes()).page.unwrap();
+            assert_eq!(read.find_confirmed_at(), None);
+            let at = "2026-11-23T09:15:04Z".parse().unwrap();
+            let text = confirm_page(&read, at).unwrap();
+            let after = read_page("entities/plot-12.md", text.as_bytes());
+            assert_eq!(after.findings, []);
+            let after = after.page.unwrap();
+            assert_eq!((after.find_confirmed_at(), &after.summary), (Some(at), &read.summary));
+            assert_eq!(after.document.body(), read.document.body());
+            let theirs = |page: &WikiPage| page.document.fields().get("metadata").unwrap().get("theirs").cloned();
+            assert_eq!(theirs(&after), theirs(&read));
+        }
     }
 
     #[test]

@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The field of a source that another one replaces.
+const SUPERSEDED_BY: &str = "superseded_by";
+
 /// A source that is registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WikiSource {
@@ -26,6 +29,8 @@ pub struct WikiSource {
     pub content_hash: String,
     /// `None` for a source whose bytes are its text.
     pub text_file: Option<KeptText>,
+    /// The id of the source that replaces it.
+    pub superseded_by: Option<String>,
 }
 
 /// The file with the text of a source whose bytes are not its text.
@@ -86,6 +91,13 @@ pub fn read_registry(text: &str) -> RegistryReading {
     read
 }
 
+/// The ids of the sources that this one replaces.
+#[must_use]
+pub fn list_replaced<'a>(sources: &'a BTreeMap<String, WikiSource>, id: &str) -> Vec<&'a str> {
+    let replaced = sources.values().filter(|source| source.superseded_by.as_deref() == Some(id));
+    replaced.map(|source| source.id.as_str()).collect()
+}
+
 impl RegistryReading {
     fn add_fault(mut self, problem: &str, fix: &str) -> Self {
         let finding = WikiFinding::new(FindingCode::SourceInvalid, Severity::Error, SOURCES_FILE, problem, fix);
@@ -129,6 +141,7 @@ impl RegistryReading {
             captured_at: text("captured_at").and_then(|text| Some(DateTime::parse_from_rfc3339(&text).ok()?.to_utc())),
             content_hash,
             text_file: read_kept_text(fields),
+            superseded_by: text(SUPERSEDED_BY),
         };
         self.sources.insert(id, source);
     }
@@ -168,12 +181,7 @@ pub fn hash_content(bytes: &[u8]) -> String {
 /// # Errors
 /// Why the registry cannot be extended.
 pub fn add_to_registry(text: Option<&str>, source: &NewSource) -> Result<String, String> {
-    let mut items = match text.map(serde_json::from_str::<Value>) {
-        None => Vec::new(),
-        Some(Ok(Value::Array(items))) => items,
-        Some(Ok(_)) => return Err(format!("{SOURCES_FILE} is not a list: restore the file")),
-        Some(Err(e)) => return Err(format!("{SOURCES_FILE} is not JSON: {e}: restore the file")),
-    };
+    let mut items = text.map_or(Ok(Vec::new()), read_items)?;
     let mut item = json!({
         "schema": Doctype::Source.to_string(),
         "id": source.id,
@@ -186,7 +194,38 @@ pub fn add_to_registry(text: Option<&str>, source: &NewSource) -> Result<String,
         item["metadata"] = json!({"steward": {"text": kept.path, "text_hash": kept.hash}});
     }
     items.push(item);
-    serde_json::to_string_pretty(&items).map(|text| format!("{text}\n")).map_err(|e| e.to_string())
+    render_items(&items)
+}
+
+/// Notes in the text of the registry that one source replaces another. Everything else in it stays.
+///
+/// # Errors
+/// Why it cannot be noted: one of the two is not registered, or the new one was itself replaced by the old one.
+pub fn note_superseded(text: &str, old: &str, new: &str) -> Result<String, String> {
+    let mut items = read_items(text)?;
+    let find = |items: &[Value], id: &str| {
+        let at = items.iter().position(|item| item.get("id").and_then(Value::as_str) == Some(id));
+        at.ok_or_else(|| format!("source_missing: there is no source `{id}`"))
+    };
+    let (at, newer) = (find(&items, old)?, find(&items, new)?);
+    let is_circle = items[newer].get(SUPERSEDED_BY).and_then(Value::as_str) == Some(old);
+    if at == newer || is_circle {
+        return Err(format!("`{old}` cannot be superseded by `{new}`: name the older source"));
+    }
+    items[at][SUPERSEDED_BY] = json!(new);
+    render_items(&items)
+}
+
+fn read_items(text: &str) -> Result<Vec<Value>, String> {
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(items)) => Ok(items),
+        Ok(_) => Err(format!("{SOURCES_FILE} is not a list: restore the file")),
+        Err(e) => Err(format!("{SOURCES_FILE} is not JSON: {e}: restore the file")),
+    }
+}
+
+fn render_items(items: &[Value]) -> Result<String, String> {
+    serde_json::to_string_pretty(items).map(|text| format!("{text}\n")).map_err(|e| e.to_string())
 }
 
 /// Reads `_manifest.json`.
@@ -259,6 +298,21 @@ mod tests {
         assert_eq!(read_registry(&elsewhere).sources["lease"].text_file, None);
         assert_eq!(read_registry(&add_to_registry(None, &new).unwrap()).sources["lease"].title, "The \"lease\"");
         assert!(add_to_registry(Some("{}"), &new).is_err() && add_to_registry(Some("["), &new).is_err());
+    }
+
+    #[test]
+    fn a_source_is_replaced_by_another_that_is_registered() {
+        let text = json!([source("lease"), source("letter")]).to_string();
+        let noted = note_superseded(&text, "lease", "letter").unwrap();
+        assert_eq!(read_registry(&noted).findings, []);
+        assert_eq!(read_registry(&noted).sources["lease"].superseded_by.as_deref(), Some("letter"));
+        assert_eq!(read_registry(&noted).sources["letter"].superseded_by, None);
+        assert_eq!(list_replaced(&read_registry(&noted).sources, "letter"), ["lease"]);
+        assert_eq!(note_superseded(&noted, "lease", "letter").unwrap(), noted);
+        for (old, new) in [("lease", "lease"), ("lease", "none"), ("none", "lease"), ("letter", "lease")] {
+            assert!(note_superseded(&noted, old, new).is_err(), "{old} {new}");
+        }
+        assert!(note_superseded("{}", "lease", "letter").is_err());
     }
 
     #[test]

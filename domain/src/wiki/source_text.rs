@@ -277,6 +277,7 @@ mod tests {
             captured_at: None,
             content_hash: "sha256:55a2".to_owned(),
             text_file,
+            superseded_by: None,
         };
         let pinned = KeptText { path: "_text/lease.txt".to_owned(), hash: hash_content(kept.as_bytes()) };
         let pdf = source("sources/lease.pdf", Some(pinned));

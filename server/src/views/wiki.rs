@@ -5,6 +5,7 @@
 
 mod page;
 mod run;
+mod sources;
 
 use super::VaultViews;
 use chrono::{DateTime, Utc};
@@ -28,6 +29,7 @@ pub use page::{WikiClaimView, WikiPageView, find_wiki_page};
 pub use run::{
     DiffSide, RunDiffLine, WikiRunFile, WikiRunRow, WikiRunView, find_wiki_run, list_wiki_runs, shorten_run,
 };
+pub use sources::{WikiSourceRow, WikiSourceState, list_wiki_sources};
 
 /// The most pages that a search shows.
 const MAX_HITS: usize = 10;

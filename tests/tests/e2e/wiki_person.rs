@@ -1,4 +1,5 @@
-//! What a person does to a wiki by hand, on the real binary: preview an ingest, settle a dispute, and have the index rendered anew.
+//! What a person does to a wiki by hand, on the real binary: preview an ingest, settle a dispute, confirm a page, replace a document, and
+//! have the index rendered anew.
 
 use crate::wiki_runs::{Desk, LEASE};
 use serde_json::json;
@@ -107,4 +108,60 @@ async fn a_preview_says_what_an_ingest_may_take_and_does_nothing() {
     let expected = &shown[0]["expected"];
     assert_eq!(expected["calls"], json!(clerk.asked().len()), "{shown:#}");
     assert!(expected["input_tokens"].as_u64().unwrap() > 0, "{shown:#}");
+}
+
+#[tokio::test]
+async fn a_newer_document_replaces_an_older_one_and_what_rests_on_the_old_one_is_named() {
+    let desk = disputed().await;
+    let _worker = desk.world.worker().await;
+    let newer = desk.write("2027-01-10-lease.md", "# The lease\n\nThe lease of plot 12 ends on 30 June 2030.\n");
+    let replace = async |old: &str, documents: &[&str]| {
+        let arguments = ["ingest", "allotment", "--supersedes", old];
+        desk.wiki(&[&arguments, documents].concat()).await
+    };
+    let unknown = replace("2024-lease", &[&newer]).await.expect(1).err;
+    assert!(unknown.contains("no source `2024-lease`") && unknown.contains("wiki sources"), "{unknown}");
+    replace("2024-03-02-lease", &[&newer, &newer.replace("lease.md", "none.md")]).await.expect(1);
+    let sources = async || desk.wiki(&["sources", "allotment", "--json"]).await.expect(0).json();
+    let before = sources().await;
+    assert_eq!(before.as_array().unwrap().len(), 2, "{before:#}");
+    let cited = before[0]["pages"].as_u64().unwrap();
+    let done = replace("2024-03-02-lease", &[&newer]).await.expect(0).out;
+    assert!(done.contains(&format!("{cited} pages rest on `2024-03-02-lease`")), "{done}");
+    let after = sources().await;
+    assert_eq!(after[0]["superseded_by"], "2027-01-10-lease", "{after:#}");
+    assert_eq!((&after[2]["id"], &after[2]["state"]), (&json!("2027-01-10-lease"), &json!("ingested")), "{after:#}");
+    let table = desk.wiki(&["sources", "allotment"]).await.expect(0).out;
+    assert!(table.contains("replaced by 2027-01-10-lease"), "{table}");
+    let lint = desk.wiki(&["lint", "allotment"]).await.out;
+    assert!(lint.contains("source_superseded") && lint.contains("which `2027-01-10-lease` replaces"), "{lint}");
+    assert!(desk.read("_log.md").contains("manual | 2027-01-10-lease replaces 2024-03-02-lease"));
+    // Said again, nothing is changed.
+    let log = desk.read("_log.md");
+    replace("2024-03-02-lease", &["2027-01-10-lease"]).await.expect(0);
+    assert_eq!(desk.read("_log.md"), log);
+    replace("2027-01-10-lease", &["2024-03-02-lease"]).await.expect(3);
+    desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_page_that_a_person_confirms_is_not_stale_until_its_time_is_over_again() {
+    let desk = disputed().await;
+    let _worker = desk.world.worker().await;
+    desk.edit("_sources.json", |text| text.replace("\"captured_at\": \"20", "\"captured_at\": \"19"));
+    let stale = async |page: &str| {
+        let found = desk.wiki(&["lint", "allotment", "--json"]).await.json();
+        let is_stale = |it: &serde_json::Value| it["code"] == "stale" && it["file"].as_str().unwrap().contains(page);
+        found["findings"].as_array().unwrap().iter().any(is_stale)
+    };
+    let page = desk.read("concepts/shed.md");
+    assert!(stale("concepts/shed.md").await);
+    desk.wiki(&["lint", "allotment", "--confirm", "nothing"]).await.expect(3);
+    let confirmed = desk.wiki(&["lint", "allotment", "--confirm", "shed"]).await;
+    assert!(confirmed.err.contains("the page is confirmed"), "{confirmed}");
+    assert!(!stale("concepts/shed.md").await && stale("summaries/").await);
+    let runs = desk.wiki(&["runs", "list", "allotment", "--json"]).await.expect(0).json();
+    desk.wiki(&["runs", "revert", runs.as_array().unwrap().last().unwrap()["run"].as_str().unwrap()]).await.expect(0);
+    assert_eq!(desk.read("concepts/shed.md"), page);
+    desk.is_sound().await;
 }

@@ -25,7 +25,7 @@ use steward_domain::wiki::page::{WikiPage, read_page};
 use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
 use steward_domain::wiki::quote::QuoteFinder;
-use steward_domain::wiki::registry::WikiSource;
+use steward_domain::wiki::registry::{WikiSource, list_replaced};
 use steward_domain::wiki::run::{RunSource, WikiMark, WikiRunType};
 use steward_domain::wiki::source_text::SourceText;
 use steward_domain::wiki::verify::{RulesVerdict, Verdict, VerifyInput, verify_run};
@@ -61,6 +61,14 @@ pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Res
         at: meta.began,
     });
     let (mut files, mut notes) = (Vec::new(), compiled.notes);
+    for old in list_replaced(&wiki.contents.sources, &source.id) {
+        let count = wiki.state.pages.iter().filter(|page| page.sources.iter().any(|id| id == old)).count();
+        notes.push(format!(
+            "{} on `{old}`, which this source replaces, and fixed rules compare nothing: `steward wiki why {} {old}`",
+            if count == 1 { "1 page rests".to_owned() } else { format!("{count} pages rest") },
+            meta.wiki
+        ));
+    }
     for page in compiled.pages {
         let mut leave = |why: &str| notes.push(format!("{} {why}, so it was left alone", page.file));
         let Ok(path) = PagePath::new(&meta.folder, &page.file) else {

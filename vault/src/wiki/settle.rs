@@ -1,18 +1,20 @@
-//! What a person does to a wiki with one command: settle a dispute, and have the files rendered that code writes.
+//! What a person does to a wiki with one command: settle a dispute, confirm a page, and have the files rendered that code writes.
 //!
 //! Each is a run of its own with an audit record, and goes back like any other. No model takes part.
 
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::wiki::request::{WikiRunError, WikiRunRequest};
-use crate::wiki::state::{find_wiki_folder, read_current, read_wiki};
+use crate::wiki::state::{ReadWiki, find_wiki_folder, read_current, read_wiki};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::record::plain_text::escape_one_line;
 use steward_domain::wiki::INDEX_FILE;
-use steward_domain::wiki::assemble::{RunReport, assemble_run, link_pages};
+use steward_domain::wiki::assemble::{RunReport, WikiState, assemble_run, link_pages};
 use steward_domain::wiki::index_page::render_index;
 use steward_domain::wiki::log::LogType;
+use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::page_text::confirm_page;
 use steward_domain::wiki::path::PagePath;
-use steward_domain::wiki::plan::{RunFile, close};
+use steward_domain::wiki::plan::{RunFile, WikiRun, close};
 use steward_domain::wiki::run::WikiRunType;
 use steward_domain::wiki::settle::settle_dispute;
 
@@ -59,15 +61,9 @@ impl VaultWriter {
             return Ok(ManualRun { receipt: Some(receipt), displaced: Vec::new() });
         }
         let wiki = read_wiki(self.root(), request.wiki, &folder)?;
-        let page = wiki.state.pages.iter().find(|page| page.slug == choice.page);
-        let page = page.ok_or_else(|| WikiRunError::refuse(format!("there is no page `{}`", choice.page)))?;
+        let (page, file) = self.read_page_file(&wiki, choice.page)?;
         let settled = settle_dispute(page, choice.claim, choice.keep, request.at);
         let settled = settled.map_err(|e| WikiRunError::refuse(e.to_string()))?;
-        let path = PagePath::new(&folder, &page.file)?;
-        let before = read_current(self.root(), &path).map_err(WikiRunError::Refused)?;
-        if before.as_deref() != Some(page.document.as_bytes()) {
-            return Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { path: path.into() }));
-        }
         run.reasoning =
             format!("{} settled a dispute of {}: the claim {} stays.", request.by, choice.page, choice.keep);
         run.claims = settled.removed;
@@ -78,8 +74,58 @@ impl VaultWriter {
             format!("claims: {} superseded", run.claims.len()),
         ];
         let report = RunReport::manual(&run.mark.run, request.at, subject, bullets);
-        let files = vec![RunFile { path, before, after: Some(settled.text.into_bytes()) }];
-        let assembled = assemble_run(wiki.state, files, &report)?;
+        let files = vec![RunFile { after: Some(settled.text.into_bytes()), ..file }];
+        self.commit_manual(run, wiki.state, files, &report)
+    }
+
+    /// Notes on a page that a person found it still right. Repeated calls do it once.
+    ///
+    /// # Errors
+    /// [`WikiRunError`]; it is refused if there is no such page.
+    pub fn confirm_wiki_page(&self, request: &WikiRunRequest<'_>, slug: &str) -> Result<ManualRun, WikiRunError> {
+        try_again(|| self.confirm_once(request, slug))
+    }
+
+    fn confirm_once(&self, request: &WikiRunRequest<'_>, slug: &str) -> Result<ManualRun, WikiRunError> {
+        let folder = find_wiki_folder(self.root(), request.wiki)?;
+        let mut run = request.describe(ActionKind::Wiki, &folder, WikiRunType::Manual, &["confirm", slug]);
+        if let Some(receipt) = self.find_run(&run)? {
+            return Ok(ManualRun { receipt: Some(receipt), displaced: Vec::new() });
+        }
+        let wiki = read_wiki(self.root(), request.wiki, &folder)?;
+        let (page, file) = self.read_page_file(&wiki, slug)?;
+        let text = confirm_page(page, request.at).map_err(|e| WikiRunError::refuse(e.to_string()))?;
+        run.reasoning = format!("{} found {slug} still right.", request.by);
+        let subject = format!("Confirmed {}", escape_one_line(&page.title));
+        let bullets = vec![
+            format!("run: {}", run.mark.run),
+            format!("touched: {}", link_pages(std::slice::from_ref(&page.slug))),
+        ];
+        let report = RunReport::manual(&run.mark.run, request.at, subject, bullets);
+        let files = vec![RunFile { after: Some(text.into_bytes()), ..file }];
+        self.commit_manual(run, wiki.state, files, &report)
+    }
+
+    /// A page by its slug, with its file as it stands.
+    fn read_page_file<'w>(&self, wiki: &'w ReadWiki, slug: &str) -> Result<(&'w WikiPage, RunFile), WikiRunError> {
+        let page = wiki.state.pages.iter().find(|page| page.slug == slug);
+        let page = page.ok_or_else(|| WikiRunError::refuse(format!("there is no page `{slug}`")))?;
+        let path = PagePath::new(&wiki.state.folder, &page.file)?;
+        let before = read_current(self.root(), &path).map_err(WikiRunError::Refused)?;
+        if before.as_deref() != Some(page.document.as_bytes()) {
+            return Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { path: path.into() }));
+        }
+        Ok((page, RunFile { path, before, after: None }))
+    }
+
+    fn commit_manual(
+        &self,
+        run: WikiRun,
+        state: WikiState,
+        files: Vec<RunFile>,
+        report: &RunReport,
+    ) -> Result<ManualRun, WikiRunError> {
+        let assembled = assemble_run(state, files, report)?;
         let receipt = self.commit_run(&close(run, assembled.files)?)?;
         Ok(ManualRun { receipt: Some(receipt), displaced: assembled.displaced })
     }
@@ -108,9 +154,7 @@ impl VaultWriter {
         let subject = "Rendered the index anew".to_owned();
         let report = RunReport::manual(&run.mark.run, request.at, subject, bullets);
         let report = RunReport { log_type: LogType::Lint, ..report };
-        let assembled = assemble_run(wiki.state, Vec::new(), &report)?;
-        let receipt = self.commit_run(&close(run, assembled.files)?)?;
-        Ok(ManualRun { receipt: Some(receipt), displaced: assembled.displaced })
+        self.commit_manual(run, wiki.state, Vec::new(), &report)
     }
 }
 

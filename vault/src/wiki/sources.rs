@@ -1,6 +1,7 @@
 //! Adds a source to a wiki: the file, its entry in the registry, and an entry of the log, in one transaction.
 //!
-//! A source is created exclusively and never changed. Bytes that are a source already are not added again.
+//! A source is created exclusively and never changed. Bytes that are a source already are not added again. That one source
+//! replaces another is noted in the registry alone: what rests on the old one stays.
 
 use crate::action::writer::{ActionReceipt, VaultWriter};
 use crate::wiki::request::{WikiRunError, WikiRunRequest};
@@ -14,7 +15,9 @@ use steward_domain::wiki::assemble::{RunReport, assemble_run};
 use steward_domain::wiki::names::name_unnamed_source;
 use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
-use steward_domain::wiki::registry::{KeptText, NewSource, WikiSource, add_to_registry, hash_content, read_registry};
+use steward_domain::wiki::registry::{
+    KeptText, NewSource, WikiSource, add_to_registry, hash_content, note_superseded, read_registry,
+};
 use steward_domain::wiki::run::{RunSource, WikiRunType};
 use steward_domain::wiki::source_text::{
     DecodedText, SourceDescription, SourceTextError, check_text, decode_text, describe_source, render_text_file,
@@ -106,6 +109,36 @@ impl VaultWriter {
         let receipt = self.commit_run(&close(run, assembled.files)?)?;
         let source = source.unwrap_or(RunSource { id: new.id, path: new.path, content_hash: new.content_hash });
         Ok(AddedSource { source, title: new.title, receipt: Some(receipt), unreadable })
+    }
+
+    /// Notes that one source replaces another. Returns `None` if that is noted already.
+    ///
+    /// # Errors
+    /// [`WikiRunError`]; it is refused if one of the two is not registered.
+    pub fn supersede_source(
+        &self,
+        request: &WikiRunRequest<'_>,
+        old: &str,
+        new: &str,
+    ) -> Result<Option<ActionReceipt>, WikiRunError> {
+        let folder = find_wiki_folder(self.root(), request.wiki)?;
+        let registry = PagePath::new(&folder, SOURCES_FILE)?;
+        let before = read_current(self.root(), &registry).map_err(WikiRunError::Refused)?;
+        let wiki = read_wiki(self.root(), request.wiki, &folder)?;
+        let text = before.as_deref().map_or_else(|| "[]".into(), String::from_utf8_lossy);
+        let after = note_superseded(&text, old, new).map_err(WikiRunError::Refused)?;
+        if wiki.contents.sources.get(old).is_some_and(|known| known.superseded_by.as_deref() == Some(new)) {
+            return Ok(None);
+        }
+        let parts = ["supersede", old, new];
+        let mut run = request.describe(ActionKind::WikiSource, &folder, WikiRunType::Manual, &parts);
+        run.reasoning = format!("{} noted that the source {new} replaces {old}.", request.by);
+        let [old, new] = [old, new].map(escape_one_line);
+        let bullets = vec![format!("run: {}", run.mark.run)];
+        let report = RunReport::manual(&run.mark.run, request.at, format!("{new} replaces {old}"), bullets);
+        let files = vec![RunFile { path: registry, before, after: Some(after.into_bytes()) }];
+        let assembled = assemble_run(wiki.state, files, &report)?;
+        Ok(Some(self.commit_run(&close(run, assembled.files)?)?))
     }
 
     /// The file with the text of a source whose bytes are not the text themselves.

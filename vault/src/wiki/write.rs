@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use steward_domain::steward::conversation::{Conversation, ToolReply};
 use steward_domain::wiki::GUIDE_FILE;
 use steward_domain::wiki::assemble::render_idea;
+use steward_domain::wiki::registry::list_replaced;
 use steward_domain::wiki::run::RunSource;
 use steward_domain::wiki::source_text::SourceText;
 use steward_domain::wiki::verify::RunFinding;
@@ -166,14 +167,16 @@ impl WriterSession {
         let text = windows.get(window).copied().unwrap_or_default();
         let guide =
             self.wiki.accepted.as_ref().and_then(|accepted| accepted.files.get(GUIDE_FILE)).map_or("", String::as_str);
+        let replaces = list_replaced(&self.wiki.contents.sources, &self.source.id);
         self.replay(false, |draft| {
             build_window(&WindowFacts {
                 manifest: &self.wiki.state.manifest,
                 guide,
                 pages: draft.pages(),
-                related: &find_related(draft.pages(), text),
+                related: &find_related(draft.pages(), text, &replaces),
                 source_id: &self.source.id,
                 source_title: self.source_title(),
+                replaces: &replaces,
                 part: (window + 1, windows.len()),
                 text,
             })

@@ -33,7 +33,8 @@ pub(crate) enum WikiCommand {
     /// Add documents to a wiki, and make pages of them
     #[command(
         after_help = "Examples:\n  steward wiki ingest allotment ~/letters/lease.md\n  steward wiki ingest allotment pending\n  \
-        steward wiki ingest allotment --dry-run ~/letters\n\n\
+        steward wiki ingest allotment --dry-run ~/letters\n  \
+        steward wiki ingest allotment ~/letters/2027-01-10-lease.md --supersedes 2024-03-02-lease\n\n\
         Markdown, plain text, HTML and PDF are read. Without a model the pages are extracts by fixed rules: every sentence stands in its \
         source. A file from elsewhere is copied into sources/. Exits with 3 when a document was refused."
     )]
@@ -49,6 +50,9 @@ pub(crate) enum WikiCommand {
         /// Show what it would take, and do nothing
         #[arg(long)]
         dry_run: bool,
+        /// The document replaces this source: what rests on the old one is shown, and a model marks what is different now
+        #[arg(long, value_name = "SOURCE")]
+        supersedes: Option<String>,
     },
     /// Measure how well the verifier finds faults
     #[command(subcommand, after_help = "Example:\n  steward wiki eval run allotment --planted")]
@@ -82,8 +86,8 @@ pub(crate) enum WikiCommand {
     },
     /// Find broken links, orphans, stale pages, changed sources and more, without a model
     #[command(
-        after_help = "Examples:\n  steward wiki lint allotment\n  steward wiki lint allotment --fix\n  steward wiki lint ~/notes/wiki --json\n\n\
-        A folder needs no vault. Without --fix nothing is changed. Exits with 3 when a view applies to nobody, with 4 when it found errors."
+        after_help = "Examples:\n  steward wiki lint allotment\n  steward wiki lint allotment --fix\n  steward wiki lint allotment --confirm plot-12\n  steward wiki lint ~/notes/wiki --json\n\n\
+        A folder needs no vault. Without --fix and --confirm nothing is changed. Exits with 3 when a view applies to nobody, with 4 when it found errors."
     )]
     Lint {
         /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
@@ -91,6 +95,9 @@ pub(crate) enum WikiCommand {
         /// Render the index and the overview anew first, if the index does not show the pages; for a wiki of the vault
         #[arg(long)]
         fix: bool,
+        /// Note that you read this page and found it still right, so that it is not stale; for a wiki of the vault
+        #[arg(long, value_name = "PAGE")]
+        confirm: Option<String>,
     },
     /// Settle a dispute: one side stays, the others go
     #[command(after_help = "Example:\n  steward wiki settle allotment plot-12#c6107d23f --keep c4dc23754\n\n\
@@ -160,6 +167,12 @@ pub(crate) enum WikiCommand {
         /// A claim such as `plot-12#c6107d23f`, a page, a tag, the id of a source, or words
         #[arg(required = true)]
         what: Vec<String>,
+    },
+    /// List the documents of a wiki: what became of each, and how many pages cite it
+    #[command(after_help = "Example:\n  steward wiki sources allotment")]
+    Sources {
+        /// The name of the wiki
+        wiki: String,
     },
     /// Show the wikis of the vault: pages, sources, and what a lint would find
     #[command(after_help = "Examples:\n  steward wiki status\n  steward wiki status allotment --json")]

@@ -13,6 +13,7 @@ mod resolve;
 mod runs;
 mod search;
 mod settle;
+mod sources;
 mod status;
 mod validate;
 mod why;
@@ -20,6 +21,7 @@ mod why;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::cli::wiki::WikiCommand;
 use crate::commands::wiki::ingest::IngestMode;
+use crate::commands::wiki::lint::LintChanges;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use chrono::Utc;
@@ -51,14 +53,16 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
                 _ => bail!("--accept needs exactly one wiki"),
             }
         }
-        WikiCommand::Ingest { wiki, documents, draft, dry_run } => {
-            let how = if dry_run { IngestMode::DryRun } else { IngestMode::Run { draft } };
+        WikiCommand::Ingest { wiki, documents, draft, dry_run, supersedes } => {
+            let how = if dry_run { IngestMode::DryRun } else { IngestMode::Run { draft, supersedes } };
             ingest::run(vault, &wiki, &documents, how, out).await
         }
         WikiCommand::Eval(command) => eval::run(vault, command, out).await,
         WikiCommand::Runs(command) => runs::run(vault, command, out).await,
         WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
-        WikiCommand::Lint { wiki, fix } => lint::run(&open_wiki(vault, &wiki)?, fix, out).await,
+        WikiCommand::Lint { wiki, fix, confirm } => {
+            lint::run(&open_wiki(vault, &wiki)?, LintChanges { fix, confirm }, out).await
+        }
         WikiCommand::Settle { wiki, claim, keep } => settle::run(vault, &wiki, &claim, &keep, out).await,
         WikiCommand::Search { wiki, words, kind, tag, path } => {
             let filter = PageFilter { kind, tag, path };
@@ -67,6 +71,7 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
         WikiCommand::Query { wiki, question, save } => query::ask(vault, &wiki, &question.join(" "), save, out).await,
         WikiCommand::Save { answer, kind } => query::save(vault, answer.as_deref(), &kind, out).await,
         WikiCommand::Why { wiki, what } => why::run(&open_wiki(vault, &wiki)?, &what.join(" "), out).await,
+        WikiCommand::Sources { wiki } => sources::run(vault, &wiki, out),
         WikiCommand::Status { wiki } => status::run(&open_vault(vault)?.root, wiki.as_deref(), out),
     }
 }

@@ -37,6 +37,8 @@ pub enum WikiRequest {
     Accept { files: BTreeMap<String, ContentHash> },
     /// Add a source at this path of the wiki. Its bytes were uploaded under a name, or lie there already.
     AddSource { path: String, upload: Option<RunId> },
+    /// Note that the source with the id `new` replaces the one with the id `old`.
+    Supersede { old: String, new: String },
     /// Commit a run that waits, if this is what is staged.
     Approve { run: RunId, staged: ContentHash },
     /// End a run that waits.
@@ -56,6 +58,11 @@ pub enum WikiRequest {
         /// The claim of it that stays.
         keep: String,
     },
+    /// Note that a person found a page still right.
+    Confirm {
+        /// The slug of the page.
+        page: String,
+    },
     /// Render the files anew that code writes.
     Fix,
 }
@@ -67,10 +74,12 @@ impl WikiRequest {
         match self {
             Self::Accept { .. } => "accept",
             Self::AddSource { .. } => "add-source",
+            Self::Supersede { .. } => "supersede",
             Self::Approve { .. } => "approve",
             Self::Reject { .. } => "reject",
             Self::Revert { .. } => "revert",
             Self::Settle { .. } => "settle",
+            Self::Confirm { .. } => "confirm",
             Self::Fix => "fix",
         }
     }

@@ -35,15 +35,26 @@ pub(super) fn check_sources(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
             let field = FieldPath::from_key("sources").join_item(at);
             found.push(report(page, FindingCode::SourceMissing, Severity::Error, &field, &problem, &fix));
         }
+        let replaced = |(at, id): (usize, &String)| {
+            let newer = facts.sources.get(id)?.superseded_by.as_ref().filter(|newer| !page.sources.contains(newer))?;
+            Some((at, id.clone(), newer))
+        };
+        for (at, id, newer) in page.sources.iter().enumerate().filter_map(replaced) {
+            let problem = format!("it rests on the source `{id}`, which `{newer}` replaces");
+            let fix = format!("compare its claims with `{newer}`, and correct them or cite it");
+            let field = FieldPath::from_key("sources").join_item(at);
+            found.push(report(page, FindingCode::SourceSuperseded, Severity::Info, &field, &problem, &fix));
+        }
     }
     found
 }
 
-/// How many days old the newest source of a page is, if all of them are older than `limit` days.
+/// How many days ago the newest source of a page was captured or a person confirmed the page, if that is more than `limit` days.
 pub(super) fn find_age(page: &WikiPage, facts: &WikiFacts<'_>, limit: f64) -> Option<i64> {
     let captured = page.sources.iter().map(|id| facts.sources.get(id)?.captured_at);
     // A source of unknown age may be new.
-    let newest = captured.collect::<Option<Vec<_>>>()?.into_iter().max()?;
+    let newest =
+        captured.collect::<Option<Vec<_>>>()?.into_iter().max()?.max(page.find_confirmed_at().unwrap_or_default());
     let days = (facts.now - newest).num_days();
     (days as f64 > limit).then_some(days)
 }

@@ -34,6 +34,7 @@ impl Wiki {
             captured_at: Some("2026-11-01T00:00:00Z".parse().unwrap()),
             content_hash: "sha256:55a2".into(),
             text_file: None,
+            superseded_by: None,
         };
         Self {
             manifest: MANIFEST.into(),
@@ -127,6 +128,9 @@ fn the_lints_of_the_manifest_hold_for_their_kind() {
     let mut old = Wiki::new();
     old.sources.get_mut("lease").unwrap().captured_at = Some("2026-10-01T00:00:00Z".parse().unwrap());
     assert_eq!(old.lint(), ["concepts/water.md:7 stale warn", "entities/plot.md:7 stale warn"]);
+    let confirmed = "sources: [lease]\nmetadata: {steward: {confirmed_at: \"2026-11-20T00:00:00Z\"}}\n";
+    old.pages[0].1 = page("plot", "entity", confirmed, "The plot has [[water]].");
+    assert_eq!(old.lint(), ["concepts/water.md:7 stale warn"]);
     let custom = Wiki {
         manifest: format!("{MANIFEST}  - {{id: style, kind: custom, appliesTo: \"*\", severity: error}}\n"),
         ..Wiki::new()
@@ -155,6 +159,12 @@ fn sources_that_changed_or_are_gone_are_found() {
     let unknown =
         Wiki::new().with_page("entities/plot.md", page("plot", "entity", "sources: [lease, letter]\n", "[[water]]"));
     assert_eq!(unknown.lint(), ["entities/plot.md:7 source_missing error"]);
+    let mut replaced = Wiki::new();
+    let letter = WikiSource { id: "letter".into(), ..replaced.sources["lease"].clone() };
+    replaced.sources.get_mut("lease").unwrap().superseded_by = Some("letter".into());
+    replaced.sources.insert("letter".into(), letter);
+    replaced.pages[0].1 = page("plot", "entity", "sources: [lease, letter]\n", "The plot has [[water]].");
+    assert_eq!(replaced.lint(), ["concepts/water.md:7 source_superseded info"]);
 }
 
 #[test]

@@ -30,7 +30,8 @@ What to make of the source:
 2. An `entity` page for each person, organisation, place or thing about which the source says something.
 3. Three to five `concept` pages, six to eight for a long part, for the ideas that it explains.
 4. A comparison, timeline, connection or insight only if that is the point of the source.
-5. For each page in `pages`: add what the source says, or mark a claim as disputed that it contradicts, or call `no_change`.
+5. For each page in `pages`: add what the source says, or mark a claim as disputed that it contradicts, or call `no_change`. \
+If `source.replaces` names older documents, look for what they say and this one says differently.
 6. Two or three questions that the source leaves open, by `update_ideas`.
 Then stop calling tools. If there are `findings`, a checker has found errors in what you wrote: correct exactly these statements with \
 `edit_wiki_page`, and nothing else.
@@ -63,6 +64,8 @@ pub struct WindowFacts<'a> {
     pub related: &'a RelatedPages,
     pub source_id: &'a str,
     pub source_title: &'a str,
+    /// The ids of the sources that it replaces.
+    pub replaces: &'a [&'a str],
     /// From 1, and of how many.
     pub part: (usize, usize),
     pub text: &'a str,
@@ -99,6 +102,8 @@ struct PageData<'a> {
 struct SourceData<'a> {
     id: &'a str,
     title: &'a str,
+    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
+    replaces: &'a [&'a str],
     part: String,
     text: &'a str,
 }
@@ -142,6 +147,7 @@ pub fn build_window(facts: &WindowFacts<'_>) -> Value {
         source: SourceData {
             id: facts.source_id,
             title: facts.source_title,
+            replaces: facts.replaces,
             part: format!("{part} of {parts}"),
             text: facts.text,
         },

@@ -1,4 +1,5 @@
-//! The pages that a source should touch: those that it names, and those that share its rarest words.
+//! The pages that a source should touch: those that it names or that rest on a source which it replaces, and those that share
+//! its rarest words.
 //!
 //! A model is offered them, so that a source changes what it should. Nothing is changed here.
 
@@ -21,23 +22,24 @@ const MIN_WORD: usize = 3;
 /// The pages of a wiki as a source concerns them, by their positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RelatedPages {
-    /// At most [`MAX_RELATED`]: those that the source names, then those that share its best words.
+    /// At most [`MAX_RELATED`]: those that the source names or that rest on what it replaces, then those that share its best words.
     pub offered: Vec<usize>,
     /// All others, those that share the most words first.
     pub others: Vec<usize>,
 }
 
-/// Finds the pages that a text names or is close to.
+/// Finds the pages that a text names or is close to. `replaced` are the ids of the sources that it replaces.
 #[must_use]
-pub fn find_related(pages: &[WikiPage], text: &str) -> RelatedPages {
+pub fn find_related(pages: &[WikiPage], text: &str, replaced: &[&str]) -> RelatedPages {
     let counts = WordCounts::count(pages, text);
     let source: Vec<String> = split_words(text).collect();
     let line = format!(" {} ", source.join(" "));
     let is_named = |page: &WikiPage| {
         let names = std::iter::once(&page.title).chain(&page.aliases);
-        names
+        let is_in_text = names
             .map(|name| split_words(name).collect::<Vec<_>>().join(" "))
-            .any(|name| name.chars().count() >= MIN_WORD && line.contains(&format!(" {name} ")))
+            .any(|name| name.chars().count() >= MIN_WORD && line.contains(&format!(" {name} ")));
+        is_in_text || page.sources.iter().any(|id| replaced.contains(&id.as_str()))
     };
     let open = || pages.iter().enumerate().filter(|(_, page)| is_searchable(page));
     let best = choose_words(&source, &counts);
@@ -96,8 +98,10 @@ mod tests {
             (0..40).map(|n| page(&format!("p-{n}"), &format!("Other {n}"), "concept", "the council letter common")),
         );
         let text = "The council of plot 12 wrote a letter: close the stopcock in winter.";
-        let found = find_related(&pages, text);
+        let found = find_related(&pages, text, &[]);
         assert_eq!((found.offered, found.others.len(), found.others[0]), (vec![2, 1], 41, 3));
-        assert_eq!(find_related(&[], text), RelatedPages::default());
+        assert_eq!(find_related(&[], text, &[]), RelatedPages::default());
+        pages[10].sources.push("old-letter".to_owned());
+        assert_eq!(find_related(&pages, text, &["old-letter"]).offered, [2, 10, 1]);
     }
 }

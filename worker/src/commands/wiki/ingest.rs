@@ -33,13 +33,15 @@ const MODEL_PATIENCE: Duration = Duration::from_secs(70 * 60);
 const MAX_FILES: usize = 500;
 
 /// What is done with the documents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum IngestMode {
     /// Only what it would take is shown.
     DryRun,
     Run {
         /// The runs wait for a person.
         draft: bool,
+        /// The source that the document replaces.
+        supersedes: Option<String>,
     },
 }
 
@@ -101,12 +103,19 @@ pub(super) async fn run(
         })?;
         return Ok(CommandExit::Ok);
     }
-    let draft = match mode {
+    let (draft, supersedes) = match mode {
         IngestMode::DryRun => {
             return preview::run(&config, &root, &root.path().join(&folder), &targets, out).await;
         }
-        IngestMode::Run { draft } => draft,
+        IngestMode::Run { draft, supersedes } => (draft, supersedes),
     };
+    match &supersedes {
+        Some(_) if targets.len() > 1 => bail!("--supersedes needs exactly one document"),
+        Some(old) if !contents.sources.contains_key(old) => {
+            bail!("--supersedes: there is no source `{}`: `steward wiki sources {wiki}` shows all", escape_text(old))
+        }
+        _ => {}
+    }
     let by = steward_server::access::parse_caller_name(&config.operator)?;
     let (is_by_model, patience) = (has_model(&config), find_patience(&config));
     if is_by_model {
@@ -114,7 +123,7 @@ pub(super) async fn run(
             "A model writes the pages, which takes some minutes. If you stop waiting, it goes on beside a running `steward up`."
         );
     }
-    let session = IngestSession { root: &root, wiki, by, draft, patience };
+    let session = IngestSession { root: &root, wiki, by, draft, supersedes, patience };
     let done = request_from_vault(&config, async |client: ResolutionClient| {
         let mut done = Vec::new();
         for target in targets {
@@ -156,6 +165,7 @@ struct IngestSession<'a> {
     wiki: &'a str,
     by: String,
     draft: bool,
+    supersedes: Option<String>,
     patience: Duration,
 }
 
@@ -179,6 +189,12 @@ impl IngestSession<'_> {
         };
         // A source without text is kept, and no page can be made of it.
         let has_text = !matches!(&added, Some(WikiRunOutput::Done { notes, .. }) if !notes.is_empty());
+        if let (Some(source), Some(old)) = (&source, &self.supersedes) {
+            let request = WikiRequest::Supersede { old: old.clone(), new: source.id.clone() };
+            if let (refused @ Some(WikiRunOutput::Refused { .. }), _) = self.add(client, request).await? {
+                return Ok(IngestedDocument { document, added: refused, ingested: None, failed: None });
+            }
+        }
         let ingested = match source.filter(|_| has_text) {
             Some(source) => {
                 let (wiki, by) = (self.wiki.to_owned(), self.by.clone());
