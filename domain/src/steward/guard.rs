@@ -23,7 +23,7 @@ mod tests;
 mod window;
 
 pub use retry_after::{DEFAULT_BACK_OFF, LONGEST_BACK_OFF, back_off_for, parse_retry_after};
-pub use share::{AccountKey, CallQuota, CallSource, ExhaustedShares, SENDER, STREAM, UNKNOWN_SENDERS};
+pub use share::{AccountKey, CallQuota, CallSource, ExhaustedShares, SENDER, STREAM, UNKNOWN_SENDERS, WIKI_TOKENS};
 pub use state::GuardState;
 pub use window::{CallGrant, ClockReading, GuardFacts, WindowEdges, admit_call, loss_clears_at, read_clock};
 pub(crate) use window::{add_saturating, check_probe, check_window};
@@ -72,6 +72,9 @@ pub struct CallCaps {
     pub sender_percent: u32,
     /// The share of the tenant's hour and day that the wikis may use: 1 to 100 %. Default 30.
     pub wiki_percent: u32,
+    /// The tokens of the calls about one wiki in any 24 h, with those of a call that has not ended as it was estimated.
+    /// Default 3,000,000.
+    pub wiki_tokens_per_day: u64,
 }
 
 impl Default for CallCaps {
@@ -86,6 +89,7 @@ impl Default for CallCaps {
             stream_percent: 40,
             sender_percent: 10,
             wiki_percent: 30,
+            wiki_tokens_per_day: 3_000_000,
         }
     }
 }
@@ -125,7 +129,7 @@ pub struct ReserveRequest {
     /// The sources whose words the call carries, each once. The call counts on their accounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<CallSource>,
-    /// The most tokens that the call may use. Only the gate of a fleet counts them.
+    /// The most tokens that the call may use. The gate of a fleet counts them, and the cap of a wiki.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tokens: u64,
 }
@@ -227,6 +231,8 @@ pub enum GuardCap {
     Sender,
     /// The share of the wikis.
     Wiki,
+    /// The tokens of this wiki in a day.
+    WikiTokens,
     /// Every source of the fresh signals has used its share of the judgements.
     Source,
     /// The clock is behind the newest recorded event.

@@ -198,6 +198,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     .trusted(),
     Setting::new("caps.sender_percent", "10", "percent of hour and day for the events of one sender").trusted(),
     Setting::new("caps.wiki_percent", "30", "percent of hour and day for the calls of all wikis").trusted(),
+    Setting::new("caps.wiki_tokens_per_day", "3000000", "tokens of the calls about one wiki in any 24 hours").trusted(),
     Setting::new("scan_seconds", "60", "how often files are compared by size and time"),
     Setting::new("content_scan_seconds", "3600", "how often files are compared by content"),
     Setting::new(

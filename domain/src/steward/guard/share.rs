@@ -7,6 +7,7 @@
 //! | extraction, events of all unknown senders | hour, day | half of `extraction_percent` |
 //! | extraction, events of one sender | hour, day | `sender_percent` |
 //! | calls of all wikis | hour, day | `wiki_percent` |
+//! | tokens of the calls about one wiki | day | `wiki_tokens_per_day` |
 //! | judgements, one source | day of a task or matter; hour, day | a half; a quarter |
 //! | judgements, all unknown sources | day of a task or matter; hour, day | two thirds; two fifths |
 //!
@@ -72,6 +73,8 @@ pub struct AccountKey {
 pub const STREAM: &str = "stream";
 /// The kind of the account that unknown senders of all streams share.
 pub const UNKNOWN_SENDERS: &str = "unknown_senders";
+/// The kind of the account of one wiki, on which its tokens are counted.
+pub const WIKI_TOKENS: &str = "wiki_tokens";
 /// The kind of a sender's account.
 pub const SENDER: &str = "sender";
 

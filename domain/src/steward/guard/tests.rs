@@ -24,6 +24,7 @@ fn all_full() -> GuardFacts {
         probe: None,
         edges: WindowEdges { task: edge, matter: edge, minute: edge, hour: edge, day: edge },
         accounts: Vec::new(),
+        wiki_calls: Vec::new(),
     }
 }
 
@@ -211,4 +212,22 @@ proptest! {
         let back_off = back_off_for(Some(wait));
         prop_assert!(back_off >= TimeDelta::zero() && back_off <= LONGEST_BACK_OFF);
     }
+}
+
+#[test]
+fn the_tokens_of_a_wiki_slide_out_of_a_day_one_call_after_the_other() {
+    let request = |tokens| ReserveRequest { wiki: Some("allotment".into()), tokens, ..about(None, None) };
+    let caps = CallCaps { wiki_tokens_per_day: 1_000, ..CallCaps::default() };
+    let facts = GuardFacts { wiki_calls: vec![(at(0), 400), (at(10), 300), (at(20), 200)], ..GuardFacts::default() };
+    let day = DAY.num_seconds();
+    let admit = |tokens, seconds| admit_call(&request(tokens), &caps, &facts, at(seconds));
+    assert!(admit(100, 30).is_ok());
+    let refused = admit(101, 30).unwrap_err();
+    assert_eq!((refused.cap, refused.clears_at), (GuardCap::WikiTokens, Some(at(day))));
+    assert!(refused.reason.contains("the wiki allotment has used its 1000 tokens"), "{refused:?}");
+    assert_eq!(admit(501, 30).unwrap_err().clears_at, Some(at(10 + day)));
+    assert!(admit(500, day).is_ok() && admit(501, day).is_err());
+    let never = admit(1_001, 30 + 2 * day).unwrap_err();
+    assert_eq!((never.cap, never.clears_at), (GuardCap::WikiTokens, None));
+    assert!(admit_call(&about(None, None), &caps, &facts, at(30)).is_ok(), "another call has no such cap");
 }

@@ -34,6 +34,8 @@ pub struct GuardFacts {
     pub edges: WindowEdges,
     /// The request's [`account_quotas`](ReserveRequest::account_quotas), with their edges.
     pub accounts: Vec<Vec<CallQuota>>,
+    /// The calls about the request's wiki, oldest first, each with its instant and its tokens.
+    pub wiki_calls: Vec<(DateTime<Utc>, u64)>,
 }
 
 /// The cap-th newest event of each window, if the window has that many.
@@ -81,7 +83,7 @@ impl CallGrant {
 
 /// Decides on one request at `at`, the instant that [`read_clock`] returned.
 ///
-/// The order of checks is: 429 back-off (then its probe), task, matter, minute, hour, day, shares.
+/// The order of checks is: 429 back-off (then its probe), task, matter, minute, hour, day, shares, tokens of a wiki.
 ///
 /// # Errors
 /// The first cap that refuses, with the instant it clears.
@@ -112,6 +114,9 @@ pub fn admit_call(
     check_window(GuardCap::Hour, edges.hour, HOUR, at, reason(caps.per_hour, "hour"))?;
     check_window(GuardCap::Day, edges.day, DAY, at, reason(caps.per_day, "24 hours"))?;
     check_shares(&facts.accounts, at)?;
+    if let Some(wiki) = &request.wiki {
+        check_wiki_tokens(wiki, request.tokens, caps.wiki_tokens_per_day, &facts.wiki_calls, at)?;
+    }
     Ok(CallGrant::new(at, probe))
 }
 
@@ -126,6 +131,38 @@ fn check_shares(accounts: &[Vec<CallQuota>], at: DateTime<Utc>) -> Result<(), Gu
         }
     }
     first.map_or(Ok(()), Err)
+}
+
+/// The tokens of a wiki's calls in the last day, with those that this one may use, fit into the cap.
+fn check_wiki_tokens(
+    wiki: &str,
+    tokens: u64,
+    cap: u64,
+    calls: &[(DateTime<Utc>, u64)],
+    at: DateTime<Utc>,
+) -> Result<(), GuardRefusal> {
+    let start = subtract_saturating(at, DAY);
+    let calls = calls.iter().filter(|(reserved, _)| *reserved > start);
+    let mut used = calls.clone().fold(tokens, |sum, (_, tokens)| sum.saturating_add(*tokens));
+    if used <= cap {
+        return Ok(());
+    }
+    let mut clears_at = None;
+    for (reserved, tokens) in calls {
+        used -= tokens;
+        if used <= cap {
+            clears_at = Some(add_saturating(*reserved, DAY));
+            break;
+        }
+    }
+    let reason = match clears_at {
+        Some(_) => format!("the wiki {wiki} has used its {cap} tokens of the last 24 hours"),
+        None => format!(
+            "one call about the wiki {wiki} may take {tokens} tokens, more than its {cap} of 24 hours: raise \
+             STEWARD_CAPS_WIKI_TOKENS_PER_DAY"
+        ),
+    };
+    Err(GuardRefusal { cap: GuardCap::WikiTokens, clears_at, reason })
 }
 
 pub(crate) fn check_probe(back_off: &BackOff, probe: Option<&Probe>, at: DateTime<Utc>) -> Result<(), GuardRefusal> {

@@ -9,7 +9,7 @@ use steward_domain::fleet::provider_gate::{GateGrant, GateRequest};
 use steward_domain::record::moves::NoteMove;
 use steward_domain::steward::guard::{
     CallCaps, ClockReading, GuardCap, GuardFacts, GuardRefusal, GuardState, Probe, ReserveOutcome, ReserveRequest,
-    Settlement, SettlementOutcome, admit_call, read_clock,
+    Settlement, SettlementOutcome, WIKI_TOKENS, admit_call, read_clock,
 };
 use steward_domain::time::format_millis;
 
@@ -89,7 +89,8 @@ async fn admit_and_record(
     let AdmissionRequest { request, caps, gate } = admission;
     let edges = rows::read_edges(db, request, caps).await?;
     let accounts = rows::read_accounts(db, request, caps).await?;
-    let facts = GuardFacts { back_off: state.back_off, probe: state.probe.clone(), edges, accounts };
+    let wiki_calls = rows::list_wiki_calls(db, request.wiki.as_deref()).await?;
+    let facts = GuardFacts { back_off: state.back_off, probe: state.probe.clone(), edges, accounts, wiki_calls };
     let grant = match admit_call(request, caps, &facts, at) {
         Ok(grant) => grant,
         Err(refusal) => return Ok(ReserveOutcome::Refused(refusal)),
@@ -114,7 +115,8 @@ async fn admit_and_record(
     }
     let reservation = grant.into_reservation(request.call_id.clone(), deadline);
     rows::insert_call(db, request, &reservation).await?;
-    rows::charge_accounts(db, &facts.accounts, &reservation).await?;
+    let wiki = request.wiki.as_deref().map(|wiki| (WIKI_TOKENS, wiki));
+    rows::charge_accounts(db, &facts.accounts, wiki, &reservation).await?;
     Ok(ReserveOutcome::Reserved(reservation))
 }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::steward::guard::{
     BackOff, CallCaps, CallId, CallQuota, DAY, GuardState, Probe, Reservation, ReserveRequest, SettlementOutcome,
-    WindowEdges,
+    WIKI_TOKENS, WindowEdges,
 };
 
 type NullableMicros = Option<i64>;
@@ -110,17 +110,35 @@ pub(super) async fn read_accounts(
     Ok(accounts)
 }
 
-/// Counts a call on its accounts.
+/// Lists the calls about a wiki, oldest first, with their tokens: as they were settled, or else as they were estimated.
+pub(super) async fn list_wiki_calls(
+    db: &mut SqliteConnection,
+    wiki: Option<&str>,
+) -> LedgerSqlResult<Vec<(DateTime<Utc>, u64)>> {
+    let Some(wiki) = wiki else { return Ok(Vec::new()) };
+    let select = "SELECT account.reserved_us, COALESCE(prompt_tokens, 0) + COALESCE(completion_tokens, 0) FROM account \
+        JOIN call USING (call_id) WHERE kind = ? AND name = ? ORDER BY account.reserved_us";
+    let rows: Vec<(i64, i64)> = sqlx::query_as(select).bind(WIKI_TOKENS).bind(wiki).fetch_all(db).await?;
+    let read = |(at, tokens): (i64, i64)| {
+        Ok(parse_instant(Some(at))?.map(|at| (at, u64::try_from(tokens).unwrap_or(u64::MAX))))
+    };
+    rows.into_iter().filter_map(|row| read(row).transpose()).collect()
+}
+
+/// Counts a call on its accounts, and on one more that has no cap of calls.
 pub(super) async fn charge_accounts(
     db: &mut SqliteConnection,
     accounts: &[Vec<CallQuota>],
+    more: Option<(&str, &str)>,
     issued: &Reservation,
 ) -> LedgerSqlResult<()> {
-    let keys: BTreeSet<_> = accounts.iter().flatten().map(|quota| &quota.key).collect();
-    for key in keys {
+    let quotas = accounts.iter().flatten();
+    let keys: BTreeSet<(&str, &str)> =
+        quotas.map(|quota| (quota.key.kind, quota.key.name.as_str())).chain(more).collect();
+    for (kind, name) in keys {
         sqlx::query("INSERT INTO account (kind, name, reserved_us, call_id) VALUES (?, ?, ?, ?)")
-            .bind(key.kind)
-            .bind(&key.name)
+            .bind(kind)
+            .bind(name)
             .bind(to_micros(issued.reserved_at()))
             .bind(&issued.call_id().0)
             .execute(&mut *db)
@@ -146,15 +164,20 @@ pub(super) async fn insert_call(
     request: &ReserveRequest,
     issued: &Reservation,
 ) -> LedgerSqlResult<()> {
+    // What a call about a wiki may take counts until it has ended.
+    let estimate = request.wiki.as_ref().map(|_| i64::try_from(request.tokens).unwrap_or(i64::MAX));
     let text = serde_json::to_string(issued).map_err(|error| sqlx::Error::Encode(error.into()))?;
-    sqlx::query("INSERT INTO call (call_id, task, matter, reserved_us, reservation) VALUES (?, ?, ?, ?, ?)")
-        .bind(&request.call_id.0)
-        .bind(&request.task)
-        .bind(&request.matter)
-        .bind(to_micros(issued.reserved_at()))
-        .bind(text)
-        .execute(db)
-        .await?;
+    sqlx::query(
+        "INSERT INTO call (call_id, task, matter, reserved_us, reservation, prompt_tokens) VALUES (?, ?, ?, ?, ?, ?)",
+    )
+    .bind(&request.call_id.0)
+    .bind(&request.task)
+    .bind(&request.matter)
+    .bind(to_micros(issued.reserved_at()))
+    .bind(text)
+    .bind(estimate)
+    .execute(db)
+    .await?;
     Ok(())
 }
 

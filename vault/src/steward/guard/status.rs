@@ -48,7 +48,13 @@ pub(super) async fn read_status(
         day_usage: windows.sum_day_usage().await?,
     };
     tx.rollback().await?;
-    let facts = GuardFacts { back_off: state.back_off, probe: state.probe, edges, accounts: Vec::new() };
+    let facts = GuardFacts {
+        back_off: state.back_off,
+        probe: state.probe,
+        edges,
+        accounts: Vec::new(),
+        wiki_calls: Vec::new(),
+    };
     let refusal = match read_clock(state.newest, state.doubted_since, now) {
         ClockReading::Sound { at } => admit_call(&infrastructure, caps, &facts, at).err(),
         ClockReading::Doubted { clears_at, .. } => Some(refuse_clock(state.newest, now, clears_at)),
@@ -111,7 +117,8 @@ impl LedgerWindows<'_> {
     }
 
     async fn sum_day_usage(&mut self) -> LedgerSqlResult<TokenUsage> {
-        let sum = "SELECT total(prompt_tokens), total(completion_tokens) FROM call WHERE reserved_us > ?";
+        let sum = "SELECT total(prompt_tokens), total(completion_tokens) FROM call \
+            WHERE reserved_us > ? AND outcome IS NOT NULL";
         let (prompt, completion): (f64, f64) =
             sqlx::query_as(sum).bind(self.window_start(DAY)).fetch_one(&mut *self.db).await?;
         Ok(TokenUsage { prompt_tokens: prompt as u64, completion_tokens: completion as u64 })

@@ -38,6 +38,7 @@ fn wide() -> CallCaps {
         stream_percent: 100,
         sender_percent: 100,
         wiki_percent: 100,
+        wiki_tokens_per_day: 3_000_000,
     }
 }
 

@@ -17,6 +17,7 @@ const CAPS: CallCaps = CallCaps {
     stream_percent: 100,
     sender_percent: 100,
     wiki_percent: 100,
+    wiki_tokens_per_day: 3_000_000,
 };
 
 /// Begins a log of every reservation, in the order of the transactions. Pruning does not shorten it.
@@ -164,7 +165,12 @@ fn justified(
         GuardCap::Hour => (HOUR, CAPS.per_hour, all),
         GuardCap::Day => (DAY, CAPS.per_day, all),
         GuardCap::BackOff | GuardCap::ProbePending | GuardCap::Clock => return Ok(()),
-        GuardCap::Extraction | GuardCap::Stream | GuardCap::Sender | GuardCap::Source | GuardCap::Wiki => {
+        GuardCap::Extraction
+        | GuardCap::Stream
+        | GuardCap::Sender
+        | GuardCap::Source
+        | GuardCap::Wiki
+        | GuardCap::WikiTokens => {
             return wrong("it goes to no account");
         }
         GuardCap::LedgerUnreadable

@@ -54,6 +54,7 @@ const CAPS: CallCaps = CallCaps {
     stream_percent: 100,
     sender_percent: 100,
     wiki_percent: 100,
+    wiki_tokens_per_day: 3_000_000,
 };
 
 #[derive(Clone)]

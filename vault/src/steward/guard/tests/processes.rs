@@ -18,6 +18,7 @@ const CAPS: CallCaps = CallCaps {
     stream_percent: 100,
     sender_percent: 100,
     wiki_percent: 100,
+    wiki_tokens_per_day: 3_000_000,
 };
 
 /// Runs in a process of its own: reserves until nothing is left, and prints each call that it may make.

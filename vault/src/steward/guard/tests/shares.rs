@@ -20,6 +20,7 @@ const CAPS: CallCaps = CallCaps {
     stream_percent: 40,
     sender_percent: 10,
     wiki_percent: 30,
+    wiki_tokens_per_day: 3_000_000,
 };
 
 fn speaker(name: &str) -> CallSource {
@@ -109,6 +110,26 @@ async fn who_floods_a_task_uses_up_its_own_judgements_and_nobody_elses() {
     granted(ledger.reserve(&judges("d", "rent", &["x", "known"]), at(6)).await);
     granted(ledger.reserve(&judges("e", "rent", &[]), at(7)).await);
     assert_eq!(cap_of(ledger.reserve(&judges("f", "rent", &["kin"]), at(8)).await).0, GuardCap::Task, "the cap itself");
+}
+
+#[tokio::test]
+async fn a_call_about_a_wiki_counts_as_it_was_estimated_until_it_has_ended() {
+    let home = Home::new();
+    let ledger = home.ledger(CallCaps { wiki_tokens_per_day: 10_000, ..CAPS });
+    let writes = |id: &str, wiki: &str, tokens| ReserveRequest { wiki: Some(wiki.into()), tokens, ..infra(id) };
+    granted(ledger.reserve(&writes("a", "allotment", 6_000), at(0)).await);
+    let refusal = refused(ledger.reserve(&writes("b", "allotment", 6_000), at(1)).await);
+    assert_eq!((refusal.cap, refusal.clears_at), (GuardCap::WikiTokens, Some(at(86_400))));
+    granted(ledger.reserve(&writes("c", "garden", 6_000), at(1)).await);
+    assert_eq!(ledger.status(at(1)).await.ledger.unwrap().day_usage, TokenUsage::default(), "nothing has ended");
+    let usage = TokenUsage { prompt_tokens: 3_000, completion_tokens: 900 };
+    let settlement = Settlement { call_id: CallId("a".into()), outcome: SettlementOutcome::Answered { usage } };
+    ledger.settle(&settlement, at(2)).await.unwrap();
+    granted(ledger.reserve(&writes("b", "allotment", 6_000), at(2)).await);
+    assert_eq!(
+        cap_of(ledger.reserve(&writes("d", "allotment", 200), at(3)).await),
+        (GuardCap::WikiTokens, Some(86_400))
+    );
 }
 
 #[test]
