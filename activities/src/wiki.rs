@@ -24,13 +24,12 @@ use reader::DocumentReader;
 use stage::{StageSettings, stage_source};
 use std::sync::Arc;
 use steward_domain::action::audit::WorkflowRef;
-use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::{RunId, WikiMode};
 use steward_domain::wiki::source_text::find_format;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::wiki::folder::WikiFolder;
-use steward_vault::wiki::ingest::describe_findings;
+use steward_vault::wiki::ingest::{RunApproval, describe_findings};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunState, RunStatus, StagedRun, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
@@ -265,23 +264,26 @@ fn read_files(run: &StagedRun) -> Result<Vec<RunFile>, WikiRunError> {
 fn commit_run(
     writer: &VaultWriter,
     run: &RunId,
-    seen: Option<&ContentHash>,
+    approval: Option<&RunApproval<'_>>,
     workflow: &WorkflowRef,
 ) -> Result<CommitIngestOutput, WikiRunError> {
     let run = StagedRuns::new(writer.root()).open(run)?;
     let status = run.read_status()?;
     // A person approves what waits for one. A repeat finds the run committed.
+    let is_override = approval.is_some_and(|approval| approval.override_reason.is_some());
+    let may_override = is_override && run.is_rejected_by_verifier()?;
     let is_open = |it: &RunStatus| match it.state {
-        RunState::Rejected | RunState::Abandoned => false,
+        RunState::Rejected => may_override,
+        RunState::Abandoned => false,
         RunState::Committed => true,
-        RunState::Pending | RunState::Verifying => seen.is_none() || it.waits,
+        RunState::Pending | RunState::Verifying => approval.is_none() || it.waits,
     };
     if let Some(status) = status.filter(|status| !is_open(status)) {
         let message = format!("the run does not wait, it is {}: {}", status.state, status.reason);
         return Ok(CommitIngestOutput::Refused { status: CONFLICT, message });
     }
     let notes = run.read_staged()?.map_or_else(Vec::new, |(plan, _)| plan.notes);
-    match writer.commit_staged(&run, seen, workflow) {
+    match writer.commit_staged(&run, approval, workflow) {
         Ok(committed) => {
             run.set_status(RunState::Committed, Utc::now(), committed.receipt.record.as_str())?;
             let displaced = committed.displaced.iter().map(|path| format!("what was edited there is in {path}"));
@@ -290,7 +292,7 @@ fn commit_run(
             Ok(CommitIngestOutput::Committed { record, pages, notes, writer })
         }
         Err(WikiRunError::Stale) => Ok(CommitIngestOutput::Stale),
-        Err(WikiRunError::Apply(ApplyError::Stopped)) if seen.is_none() && !run.meta.is_by_rules() => {
+        Err(WikiRunError::Apply(ApplyError::Stopped)) if approval.is_none() && !run.meta.is_by_rules() => {
             Ok(CommitIngestOutput::Stopped)
         }
         Err(e) => {
@@ -298,7 +300,7 @@ fn commit_run(
                 run.write_verdict(verdict)?;
             }
             // What a person was asked about can be looked at and approved again.
-            let (status, message) = if seen.is_some() { refuse(e)? } else { reject(&run, e)? };
+            let (status, message) = if approval.is_some() { refuse(e)? } else { reject(&run, e)? };
             Ok(CommitIngestOutput::Refused { status, message })
         }
     }

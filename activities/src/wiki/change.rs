@@ -9,6 +9,7 @@ use steward_domain::wiki::rollback::EditedPages;
 use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::source_text::DecodedText;
 use steward_vault::action::writer::VaultWriter;
+use steward_vault::wiki::ingest::RunApproval;
 use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
 use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
 use steward_vault::wiki::runs::find_run_records;
@@ -83,14 +84,21 @@ pub(super) fn change(
         }
         WikiRequest::Confirm { page } => Ok(describe_manual(writer.confirm_wiki_page(&request, page)?)),
         WikiRequest::Fix => Ok(describe_manual(writer.render_wiki_files(&request)?)),
-        WikiRequest::Approve { run, staged } => Ok(match commit_run(writer, run, Some(staged), &request.workflow)? {
-            CommitIngestOutput::Committed { record, notes, .. } => {
-                WikiRunOutput::Done { record: Some(record), source: None, notes }
-            }
-            CommitIngestOutput::Stale => refuse_with(CONFLICT, STALE),
-            CommitIngestOutput::Stopped => refuse_with(CONFLICT, STOPPED),
-            CommitIngestOutput::Refused { status, message } => WikiRunOutput::Refused { status, message },
-        }),
+        WikiRequest::Approve { run, staged, override_reason } => {
+            let approval = RunApproval { staged, by: &input.by, override_reason: override_reason.as_deref() };
+            Ok(describe_commit(commit_run(writer, run, Some(&approval), &request.workflow)?))
+        }
+    }
+}
+
+fn describe_commit(output: CommitIngestOutput) -> WikiRunOutput {
+    match output {
+        CommitIngestOutput::Committed { record, notes, .. } => {
+            WikiRunOutput::Done { record: Some(record), source: None, notes }
+        }
+        CommitIngestOutput::Stale => refuse_with(CONFLICT, STALE),
+        CommitIngestOutput::Stopped => refuse_with(CONFLICT, STOPPED),
+        CommitIngestOutput::Refused { status, message } => WikiRunOutput::Refused { status, message },
     }
 }
 

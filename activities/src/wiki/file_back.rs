@@ -8,6 +8,7 @@ use chrono::Utc;
 use steward_domain::time::format_millis;
 use steward_domain::wiki::query::FiledKind;
 use steward_domain::wiki::run::{RunId, WikiRunType};
+use steward_domain::wiki::writer::budget::RunLimits;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::answers::{read_answers, stage_answer_page};
@@ -53,6 +54,7 @@ pub(super) fn stage_filed_answer(
         source: None,
         answer: Some(answer.id.clone()),
         writer: if is_by_rules { RULES_WRITER.to_owned() } else { answer.writer.clone() },
+        limits: RunLimits::default(),
     };
     let run = match begin_run(&runs, &meta)? {
         Ok(run) => run,

@@ -27,6 +27,11 @@ pub(super) fn stage_source(
     settings: &StageSettings,
 ) -> Result<StageIngestOutput, WikiRunError> {
     let root = writer.root();
+    if input.unverified && !settings.allows_unverified {
+        let message = "--no-verify needs STEWARD_WIKI_ALLOW_UNVERIFIED=true".to_owned();
+        return Ok(StageIngestOutput::Refused { status: CONFLICT, message });
+    }
+    let settings = &StageSettings { has_verifier: settings.has_verifier && !input.unverified, ..settings.clone() };
     let folder = find_wiki_folder(root, &input.wiki)?;
     let runs = StagedRuns::new(root);
     let at = format_millis(input.at);
@@ -50,6 +55,7 @@ pub(super) fn stage_source(
         source: Some(input.source.clone()),
         answer: None,
         writer: writer_name.unwrap_or_else(|| RULES_WRITER.to_owned()),
+        limits: input.limits,
     };
     // A repeat after a crash finds its own run committed.
     if wiki.contents.is_ingested(&input.source)
@@ -163,6 +169,7 @@ fn leave_to_person(
 }
 
 /// What decides how a source is staged.
+#[derive(Clone)]
 pub(super) struct StageSettings {
     pub(super) mode: WikiMode,
     /// The model that writes; `None` for fixed rules.

@@ -9,7 +9,7 @@ use super::page::{WikiPage, read_page};
 use super::plan::RunFile;
 use super::quote::QuoteFinder;
 use super::verify::{RunFault, RunFinding};
-use super::writer::budget::RunBudget;
+use super::writer::budget::{RunBudget, RunLimits};
 use crate::action::plan::ContentHash;
 use crate::record::plain_text::to_one_line;
 use crate::steward::clerk::ClerkMark;
@@ -156,9 +156,9 @@ pub enum VerifierStep {
     Spent,
 }
 
-/// What comes next for these claims, for a source of so many windows.
+/// What comes next for these claims, within so many calls.
 #[must_use]
-pub fn find_next_step(checks: &[ClaimCheck], lines: &[VerifierLine], windows: usize) -> VerifierStep {
+pub fn find_next_step(checks: &[ClaimCheck], lines: &[VerifierLine], max_calls: u64) -> VerifierStep {
     let verdicts: BTreeMap<&str, &ClaimVerdict> = lines
         .iter()
         .filter_map(|line| match line {
@@ -178,7 +178,7 @@ pub fn find_next_step(checks: &[ClaimCheck], lines: &[VerifierLine], windows: us
         return if findings.is_empty() { VerifierStep::Passed } else { VerifierStep::Found(findings) };
     }
     let calls = lines.iter().filter(|line| !matches!(line, VerifierLine::Form | VerifierLine::Limited)).count();
-    if calls as u64 >= count_calls(windows) {
+    if calls as u64 >= max_calls {
         return VerifierStep::Spent;
     }
     let form = if lines.contains(&VerifierLine::Form) { ToolForm::Json } else { ToolForm::Native };
@@ -188,8 +188,8 @@ pub fn find_next_step(checks: &[ClaimCheck], lines: &[VerifierLine], windows: us
 
 /// The calls of a verifier for a source of so many windows: half of the writer's.
 #[must_use]
-pub fn count_calls(windows: usize) -> u64 {
-    RunBudget::for_windows(windows).calls / 2
+pub fn count_calls(windows: usize, limits: &RunLimits) -> u64 {
+    RunBudget::new(windows, limits).calls.div_ceil(2)
 }
 
 /// The claims that a run makes, in the order of its files.
@@ -378,20 +378,20 @@ mod tests {
     #[test]
     fn only_what_was_checked_in_these_words_passes() {
         let checks = checks();
-        let VerifierStep::Send { batch, .. } = find_next_step(&checks, &[], 1) else { panic!() };
+        let VerifierStep::Send { batch, .. } = find_next_step(&checks, &[], 20) else { panic!() };
         let answer = |support: &str| {
             let claims = json!([{"id": batch[0].id, "support": support, "reason": "No."}]);
             let verdicts = read_report(&turn(claims), &batch).unwrap();
             VerifierLine::Verdicts { verdicts, clerk: ClerkMark::default() }
         };
-        assert_eq!(find_next_step(&checks, &[answer("supports")], 1), VerifierStep::Passed);
-        let found = find_next_step(&checks, &[VerifierLine::Form, answer("partially_supports")], 1);
+        assert_eq!(find_next_step(&checks, &[answer("supports")], 20), VerifierStep::Passed);
+        let found = find_next_step(&checks, &[VerifierLine::Form, answer("partially_supports")], 20);
         assert!(matches!(found, VerifierStep::Found(findings) if findings.len() == 1));
         let reworded = vec![ClaimCheck { statement: "It ends in 2028.".to_owned(), ..checks[0].clone() }];
-        assert!(matches!(find_next_step(&reworded, &[answer("supports")], 1), VerifierStep::Send { .. }));
+        assert!(matches!(find_next_step(&reworded, &[answer("supports")], 20), VerifierStep::Send { .. }));
         let failed = vec![VerifierLine::Failed { reason: String::new() }; 20];
-        assert_eq!(find_next_step(&checks, &failed, 2), VerifierStep::Spent);
-        assert!(matches!(find_next_step(&checks, &failed, 3), VerifierStep::Send { .. }));
-        assert_eq!(find_next_step(&[], &[], 1), VerifierStep::Passed);
+        assert_eq!(find_next_step(&checks, &failed, 20), VerifierStep::Spent);
+        assert!(matches!(find_next_step(&checks, &failed, 21), VerifierStep::Send { .. }));
+        assert_eq!(find_next_step(&[], &[], 0), VerifierStep::Passed);
     }
 }

@@ -49,7 +49,7 @@ encode_enum!(gate: GateName => GateName {
 });
 encode_enum!(cap: GuardCap => Cap {
     BackOff, ProbePending, Task, Matter, Minute, Hour, Day, Extraction, Stream, Sender, Source, Clock, LedgerUnreadable,
-    LedgerLost, Stopped, Provider, ProviderShare, Gate, Wiki,
+    LedgerLost, Stopped, Provider, ProviderShare, Gate, Wiki, WikiTokens,
 });
 
 /// Decodes the state that a list is filtered by; `None` for any.

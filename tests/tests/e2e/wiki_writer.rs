@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use steward_tests::clerk::{Asked, Clerk, Says};
 use steward_tests::run;
+use steward_tests::steward::Steward;
 use steward_tests::wait;
 use steward_tests::world::World;
 
@@ -326,6 +327,18 @@ async fn what_the_verifier_refuses_three_times_or_does_not_answer_is_not_committ
     let message = done["message"].as_str().unwrap_or_default();
     assert!(done["kind"] == "refused" && message.starts_with("rejected by the verifier"), "{done:#}");
     assert!(!desk.has("entities/plot-12.md"));
+    // A person may know better, and says why.
+    let run = done["run"].as_str().unwrap();
+    let arguments = ["wiki", "runs", "override", run, "--reason", "the | letter says so"];
+    let unseen = desk.steward.run(&arguments).await.expect(3);
+    assert!(unseen.out.contains("wiki runs override") && !desk.has("entities/plot-12.md"), "{unseen}");
+    desk.steward.run(&["wiki", "runs", "approve", run]).await.expect(1);
+    desk.steward.run_in_terminal(&arguments, "y\n").await.expect(0);
+    assert!(desk.has("entities/plot-12.md"));
+    let shown = desk.steward.run(&["wiki", "runs", "show", run]).await.expect(0).out;
+    assert!(shown.contains("committed it against the verifier: the") && shown.contains("letter says so"), "{shown}");
+    assert!(desk.read("_log.md").contains("commit_override"));
+    desk.steward.run(&["wiki", "runs", "revert", run]).await.expect(0);
     desk.is_sound().await;
     // One that answers garbage first is asked again; what it does not report does not pass.
     let garbage = Clerk::start(|asked| match asked.number {
@@ -337,5 +350,30 @@ async fn what_the_verifier_refuses_three_times_or_does_not_answer_is_not_committ
     let _worker = desk.world.worker_with(&desk.steward).await;
     let done = ingest(&desk).await;
     assert_eq!((done["kind"].as_str(), garbage.asked().len()), (Some("committed"), 2), "{done:#}");
+    desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_person_limits_one_run_and_lets_another_go_unchecked() {
+    let writer = Clerk::start(|asked| answer(&good_turns(), asked)).await;
+    let strict = Clerk::start(|asked| report(asked, "")).await;
+    let desk = checked_desk(&writer, &strict).await;
+    let worker = desk.world.worker_with(&desk.steward).await;
+    let document = desk.write("2026-11-20-lease.md", LEASE);
+    let ingest = async |steward: &Steward, more: &[&str]| {
+        steward.run(&[&["wiki", "ingest", "allotment", document.as_str(), "--json"], more].concat()).await
+    };
+    ingest(&desk.steward, &["--budget", "pages=3"]).await.expect(1);
+    let spent = ingest(&desk.steward, &["--budget", "calls=1"]).await.expect(3).json();
+    let message = spent[0]["ingested"]["message"].as_str().unwrap();
+    assert!(message.starts_with("budget") && writer.asked().len() == 1, "{spent:#}");
+    let refused = ingest(&desk.steward, &["--no-verify"]).await.expect(3).json();
+    let message = refused[0]["ingested"]["message"].as_str().unwrap();
+    assert!(message.contains("STEWARD_WIKI_ALLOW_UNVERIFIED"), "{refused:#}");
+    worker.stop().await;
+    let steward = desk.steward.with("STEWARD_WIKI_ALLOW_UNVERIFIED", "true");
+    let _worker = desk.world.worker_with(&steward).await;
+    let done = ingest(&steward, &["--no-verify"]).await.expect(0).json();
+    assert_eq!((&done[0]["ingested"]["kind"], strict.asked().len()), (&json!("committed"), 0), "{done:#}");
     desk.is_sound().await;
 }

@@ -10,7 +10,7 @@ use crate::wiki::state::ReadWiki;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::verifier::{
-    ClaimCheck, VerifierLine, VerifierProgress, VerifierStep, find_next_step, list_checks,
+    ClaimCheck, VerifierLine, VerifierProgress, VerifierStep, count_calls, find_next_step, list_checks,
 };
 use steward_domain::wiki::writer::windows::cut_windows;
 
@@ -19,7 +19,7 @@ pub struct VerifierSession {
     run: StagedRun,
     checks: Vec<ClaimCheck>,
     lines: Vec<VerifierLine>,
-    windows: usize,
+    max_calls: u64,
 }
 
 impl VerifierSession {
@@ -29,9 +29,9 @@ impl VerifierSession {
     /// [`WikiRunError`].
     pub fn open(root: &VaultRoot, wiki: &ReadWiki, run: StagedRun) -> Result<Self, WikiRunError> {
         let files = run.read_staged()?.map(|(_, files)| files).unwrap_or_default();
-        let (checks, windows) = read_checks(root, wiki, &run, &wiki.state.pages, &files)?;
+        let (checks, max_calls) = read_checks(root, wiki, &run, &wiki.state.pages, &files)?;
         let lines = run.read_verifier()?;
-        Ok(Self { run, checks, lines, windows })
+        Ok(Self { run, checks, lines, max_calls })
     }
 
     #[must_use]
@@ -52,7 +52,7 @@ impl VerifierSession {
 
     #[must_use]
     pub fn find_next_step(&self) -> VerifierStep {
-        find_next_step(&self.checks, &self.lines, self.windows)
+        find_next_step(&self.checks, &self.lines, self.max_calls)
     }
 
     /// Keeps a line.
@@ -79,18 +79,18 @@ pub(crate) fn find_verifier(
         _ => None,
     });
     let Some(clerk) = clerk else { return Ok(None) };
-    let (checks, windows) = read_checks(root, wiki, run, &wiki.state.pages, files)?;
-    Ok((find_next_step(&checks, &lines, windows) == VerifierStep::Passed).then_some(clerk))
+    let (checks, max_calls) = read_checks(root, wiki, run, &wiki.state.pages, files)?;
+    Ok((find_next_step(&checks, &lines, max_calls) == VerifierStep::Passed).then_some(clerk))
 }
 
-/// The claims of a run, and the number of windows of its sources.
+/// The claims of a run, and the most calls of its verifier.
 fn read_checks(
     root: &VaultRoot,
     wiki: &ReadWiki,
     run: &StagedRun,
     pages: &[WikiPage],
     files: &[RunFile],
-) -> Result<(Vec<ClaimCheck>, usize), WikiRunError> {
+) -> Result<(Vec<ClaimCheck>, u64), WikiRunError> {
     let texts = read_texts(root, wiki, &run.meta, files)?;
     // The budget of an answer does not grow with the sources that it cites.
     let windows = match &run.meta.source {
@@ -98,5 +98,5 @@ fn read_checks(
         None => 1,
     };
     let finders = texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
-    Ok((list_checks(pages, files, &finders), windows))
+    Ok((list_checks(pages, files, &finders), count_calls(windows, &run.meta.limits)))
 }

@@ -18,8 +18,9 @@ use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::planted::{PlantedCase, PlantedReport, plant_faults, score_cases};
 use steward_domain::wiki::verifier::{
-    ClaimCheck, ClaimVerdict, VerifierLine, VerifierProgress, VerifierStep, find_next_step, list_checks,
+    ClaimCheck, ClaimVerdict, VerifierLine, VerifierProgress, VerifierStep, count_calls, find_next_step, list_checks,
 };
+use steward_domain::wiki::writer::budget::RunLimits;
 
 /// The reports of a wiki.
 const EVALS: &str = "evals.jsonl";
@@ -65,7 +66,7 @@ impl EvalSession {
     pub fn find_next_step(&self) -> VerifierStep {
         let checks: Vec<ClaimCheck> = self.cases.iter().map(|case| case.check.clone()).collect();
         // Two calls for each call that is needed.
-        find_next_step(&checks, &self.lines, checks.len().div_ceil(60).max(1))
+        find_next_step(&checks, &self.lines, count_calls(checks.len().div_ceil(60), &RunLimits::default()))
     }
 
     /// Keeps a line.

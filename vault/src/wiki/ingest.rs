@@ -14,7 +14,7 @@ use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
-use steward_domain::record::plain_text::{count_noun, escape_one_line};
+use steward_domain::record::plain_text::{count_noun, escape_one_line, to_one_line};
 use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run, link_pages, render_idea};
 use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::compile::WordCounts;
@@ -38,6 +38,16 @@ pub struct CommittedRun {
     pub pages: Vec<String>,
     /// Where files went that code renders and that people had edited.
     pub displaced: Vec<PagePath>,
+}
+
+/// A person's leave to commit what they saw.
+#[derive(Clone, Copy, Debug)]
+pub struct RunApproval<'a> {
+    /// The hash of what is staged.
+    pub staged: &'a ContentHash,
+    pub by: &'a str,
+    /// Why they commit it although a verifier refused it.
+    pub override_reason: Option<&'a str>,
 }
 
 /// Writes the pages of a source by fixed rules into a staged run. Written again, it is the same for the same wiki.
@@ -157,7 +167,7 @@ pub fn judge_run(
 }
 
 impl VaultWriter {
-    /// Commits a staged run. Repeated calls commit it once. `seen` is what a person saw, if one approved it.
+    /// Commits a staged run. Repeated calls commit it once.
     ///
     /// # Errors
     /// [`WikiRunError::Stale`] if a page is not as it was staged: stage the run again. It is refused if the rules find a fault,
@@ -165,12 +175,12 @@ impl VaultWriter {
     pub fn commit_staged(
         &self,
         run: &StagedRun,
-        seen: Option<&ContentHash>,
+        approval: Option<&RunApproval<'_>>,
         workflow: &WorkflowRef,
     ) -> Result<CommittedRun, WikiRunError> {
         let mut tries = 1;
         loop {
-            match self.commit_staged_once(run, seen, workflow.clone()) {
+            match self.commit_staged_once(run, approval, workflow.clone()) {
                 // Only the index or the log is another one by now: they are rendered again.
                 Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })) if tries < TRIES => tries += 1,
                 Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })) => return Err(WikiRunError::Stale),
@@ -182,7 +192,7 @@ impl VaultWriter {
     fn commit_staged_once(
         &self,
         run: &StagedRun,
-        seen: Option<&ContentHash>,
+        approval: Option<&RunApproval<'_>>,
         workflow: WorkflowRef,
     ) -> Result<CommittedRun, WikiRunError> {
         let meta = &run.meta;
@@ -194,7 +204,7 @@ impl VaultWriter {
         if let Some(receipt) = self.find_run(&described)? {
             return Ok(CommittedRun { receipt, pages, displaced: Vec::new() });
         }
-        if seen.is_some_and(|seen| *seen != plan.hash()) {
+        if approval.is_some_and(|approval| *approval.staged != plan.hash()) {
             return Err(WikiRunError::refuse("something else is staged than was shown: look at it again"));
         }
         let wiki = read_wiki(self.root(), &meta.wiki, &find_wiki_folder(self.root(), &meta.wiki)?)?;
@@ -216,6 +226,11 @@ impl VaultWriter {
             .bullets
             .insert(0, format!("{}, verifier: {}", describe_verdict(meta, &verdict), escape_one_line(checked)));
         described.reasoning = format!("{} {}", meta.by, describe_work(meta, &files, verifier.as_deref()));
+        if let Some((by, reason)) = approval.and_then(|it| Some((it.by, it.override_reason?))) {
+            let note = format!("{by} committed it against the verifier: {reason}");
+            described.reasoning = format!("{} {}", described.reasoning, to_one_line(&note));
+            report.bullets.insert(1, format!("verdict: commit_override; {}", escape_one_line(&note)));
+        }
         described.mark.verifier = verifier;
         described.clerk = run.read_transcript()?.describe_clerk();
         described.claims = verdict.claims;

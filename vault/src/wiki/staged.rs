@@ -20,7 +20,8 @@ use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
-use steward_domain::wiki::verify::RulesVerdict;
+use steward_domain::wiki::verify::{RulesVerdict, RunFault};
+use steward_domain::wiki::writer::budget::RunLimits;
 
 /// The folder of all runs, in our own folder.
 const RUNS: &str = "runs";
@@ -50,6 +51,9 @@ pub struct RunMeta {
     pub answer: Option<String>,
     /// Who writes the pages.
     pub writer: String,
+    /// What the person who asked allowed it to take.
+    #[serde(default, skip_serializing_if = "RunLimits::is_default")]
+    pub limits: RunLimits,
 }
 
 /// Who writes by fixed rules.
@@ -298,6 +302,17 @@ impl StagedRun {
     /// [`StagedRunError::Edited`].
     pub fn read_verdict(&self) -> Result<Option<RulesVerdict>, StagedRunError> {
         read_json(&self.dir, VERDICT).map_err(|e| edited(&self.meta.run, &e.to_string()))
+    }
+
+    /// Whether a verifier refused the run and nothing else did. Then a person may commit it all the same.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Edited`].
+    pub fn is_rejected_by_verifier(&self) -> Result<bool, StagedRunError> {
+        let is_rejected = self.read_status()?.is_some_and(|status| status.state == RunState::Rejected);
+        let findings = self.read_verdict()?.map(|verdict| verdict.findings).unwrap_or_default();
+        let is_opinion = !findings.is_empty() && findings.iter().all(|it| it.fault == RunFault::Unsupported);
+        Ok(is_rejected && is_opinion)
     }
 
     /// # Errors

@@ -20,7 +20,7 @@ use steward_domain::wiki::writer::draft::{DraftInput, RunDraft};
 use steward_domain::wiki::writer::prompt::{WindowFacts, build_revision, build_window};
 use steward_domain::wiki::writer::related::find_related;
 use steward_domain::wiki::writer::transcript::{NextStep, Transcript, TranscriptLine, WriterFailure};
-use steward_domain::wiki::writer::windows::{MAX_WINDOWS, cut_windows};
+use steward_domain::wiki::writer::windows::cut_windows;
 
 /// The most calls of one turn that are carried out.
 const MAX_CALLS: usize = 32;
@@ -59,11 +59,7 @@ impl WriterSession {
         let transcript = run.read_transcript()?;
         let session = Self { run, wiki, source, text, transcript };
         let windows = session.windows().len();
-        if windows > MAX_WINDOWS {
-            return Err(WikiRunError::refuse(format!(
-                "too_large: it has {windows} parts, more than {MAX_WINDOWS}: divide it"
-            )));
-        }
+        session.run.meta.limits.check_parts(windows).map_err(WikiRunError::Refused)?;
         Ok(session)
     }
 
@@ -116,7 +112,7 @@ impl WriterSession {
                 self.append(TranscriptLine::Replies { replies })?;
             }
             let has_summary = self.replay(false, |draft| draft.has_summary())?;
-            match self.transcript.find_next_step(self.windows().len(), has_summary) {
+            match self.transcript.find_next_step(self.windows().len(), &self.run.meta.limits, has_summary) {
                 NextStep::Begin(window) => {
                     let data = self.build_data(window)?;
                     self.append(TranscriptLine::Window { window, data })?;

@@ -12,11 +12,12 @@ use steward_domain::wiki::page::read_page;
 use steward_domain::wiki::rollback::EditedPages;
 use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
 use steward_domain::wiki::template::render_wiki;
+use steward_domain::wiki::writer::budget::RunLimits;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::wiki::accept::{find_accepted, read_acceptable};
 use steward_vault::wiki::create::create_wiki;
 use steward_vault::wiki::folder::WikiFolder;
-use steward_vault::wiki::ingest::CommittedRun;
+use steward_vault::wiki::ingest::{CommittedRun, RunApproval};
 use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
 use steward_vault::wiki::revert::RevertRequest;
 use steward_vault::wiki::sources::{AddedSource, SourceDocument};
@@ -80,6 +81,7 @@ fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
         source: Some(source.clone()),
         answer: None,
         writer: "rules".into(),
+        limits: RunLimits::default(),
     };
     let run = StagedRuns::new(writer.root()).begin(&meta).unwrap();
     restage(writer, &run).unwrap();
@@ -336,12 +338,13 @@ fn a_forged_staging_changes_nothing_outside_of_the_pages_of_its_wiki() {
     let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
     let run = stage(&writer, 2, &source);
     let seen = run.read_staged().unwrap().unwrap().0.hash();
+    let approval = RunApproval { staged: &seen, by: "ann", override_reason: None };
     let folder = desk.file(&format!(".steward/runs/{}", run.meta.run));
     let plan = std::fs::read_to_string(folder.join("plan.json")).unwrap();
     let (page, text) = ("summaries/summary-lease.md", "Forged.");
     std::fs::write(folder.join("staged").join(page), text).unwrap();
     assert!(
-        writer.commit_staged(&run, Some(&seen), &WorkflowRef::default()).is_err(),
+        writer.commit_staged(&run, Some(&approval), &WorkflowRef::default()).is_err(),
         "the content does not fit the plan"
     );
     let old = ContentHash::hash_bytes(desk.read("wiki/allotment/AGENTS.md").as_bytes());
@@ -350,7 +353,7 @@ fn a_forged_staging_changes_nothing_outside_of_the_pages_of_its_wiki() {
     let line = plan[start..].lines().nth(2).unwrap();
     std::fs::write(folder.join("plan.json"), plan.replace(line, &format!("      \"after\": \"{}\"", hash(text))))
         .unwrap();
-    let other = writer.commit_staged(&run, Some(&seen), &WorkflowRef::default()).unwrap_err();
+    let other = writer.commit_staged(&run, Some(&approval), &WorkflowRef::default()).unwrap_err();
     assert!(other.to_string().contains("something else is staged"), "{other}");
     for forged in ["_log.md", "_ideas.md", "overview.md", "sources/new.md"] {
         let text = format!(

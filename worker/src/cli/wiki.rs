@@ -50,6 +50,12 @@ pub(crate) enum WikiCommand {
         /// Show what it would take, and do nothing
         #[arg(long)]
         dry_run: bool,
+        /// Let no model check the pages; needs STEWARD_WIKI_ALLOW_UNVERIFIED
+        #[arg(long)]
+        no_verify: bool,
+        /// A limit of this run: calls, input_tokens, output_tokens or parts
+        #[arg(long, value_name = "LIMIT=NUMBER")]
+        budget: Vec<String>,
         /// The document replaces this source: what rests on the old one is shown, and a model marks what is different now
         #[arg(long, value_name = "SOURCE")]
         supersedes: Option<String>,
@@ -230,6 +236,18 @@ pub(crate) enum RunsCommand {
     Approve {
         /// The run
         run: String,
+    },
+    /// Commit a run that a verifier refused, after you have seen it
+    #[command(
+        after_help = "Example:\n  steward wiki runs override 3f9a1c22 --reason \"the letter says so on page 2\"\n\n\
+        What the rules find cannot be overridden. Needs a terminal. Exits with 3 when nothing was committed."
+    )]
+    Override {
+        /// The run
+        run: String,
+        /// Why, for the audit record
+        #[arg(long)]
+        reason: String,
     },
     /// End a run that waits
     #[command(after_help = "Example:\n  steward wiki runs reject 3f9a1c22\n\nExits with 3 when the run does not wait.")]

@@ -20,7 +20,7 @@ mod why;
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::cli::wiki::WikiCommand;
-use crate::commands::wiki::ingest::IngestMode;
+use crate::commands::wiki::ingest::IngestOptions;
 use crate::commands::wiki::lint::LintChanges;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
@@ -35,6 +35,7 @@ use steward_domain::wiki::plan::AcceptedFile;
 use steward_domain::wiki::search::PageFilter;
 use steward_domain::wiki::standard::is_slug;
 use steward_domain::wiki::template::render_wiki;
+use steward_domain::wiki::writer::budget::RunLimits;
 use steward_domain::wiki::{GUIDE_FILE, MANIFEST_FILE};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{FILE as INDEX_FILE, Index};
@@ -53,9 +54,15 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
                 _ => bail!("--accept needs exactly one wiki"),
             }
         }
-        WikiCommand::Ingest { wiki, documents, draft, dry_run, supersedes } => {
-            let how = if dry_run { IngestMode::DryRun } else { IngestMode::Run { draft, supersedes } };
-            ingest::run(vault, &wiki, &documents, how, out).await
+        WikiCommand::Ingest { wiki, documents, draft, dry_run, no_verify, budget, supersedes } => {
+            let mut limits = RunLimits::default();
+            for limit in &budget {
+                if let Err(reason) = limits.set(limit) {
+                    bail!("--budget: {}", escape_text(&reason));
+                }
+            }
+            let options = IngestOptions { dry_run, draft, unverified: no_verify, limits, supersedes };
+            ingest::run(vault, &wiki, &documents, options, out).await
         }
         WikiCommand::Eval(command) => eval::run(vault, command, out).await,
         WikiCommand::Runs(command) => runs::run(vault, command, out).await,

@@ -39,8 +39,14 @@ pub enum WikiRequest {
     AddSource { path: String, upload: Option<RunId> },
     /// Note that the source with the id `new` replaces the one with the id `old`.
     Supersede { old: String, new: String },
-    /// Commit a run that waits, if this is what is staged.
-    Approve { run: RunId, staged: ContentHash },
+    /// Commit a run that waits, if this is what is staged. With a reason also one that a verifier refused.
+    Approve {
+        run: RunId,
+        staged: ContentHash,
+        /// Why the person commits it against the verifier.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        override_reason: Option<String>,
+    },
     /// End a run that waits.
     Reject { run: RunId },
     /// Take a committed run back.

@@ -15,6 +15,7 @@ use std::time::Duration;
 use steward_domain::record::path::RecordPath;
 use steward_domain::record::plain_text;
 use steward_domain::wiki::run::{RunId, RunSource};
+use steward_domain::wiki::writer::budget::RunLimits;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
@@ -41,6 +42,11 @@ pub struct IngestInput {
     pub at: DateTime<Utc>,
     /// The run waits for a person after it was staged.
     pub draft: bool,
+    /// No model checks the pages.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unverified: bool,
+    #[serde(default, skip_serializing_if = "RunLimits::is_default")]
+    pub limits: RunLimits,
 }
 
 /// What staging came to.

@@ -6,8 +6,7 @@
 //! | extraction, events of one stream | hour, day | `stream_percent`; half of it for unknown senders |
 //! | extraction, events of all unknown senders | hour, day | half of `extraction_percent` |
 //! | extraction, events of one sender | hour, day | `sender_percent` |
-//! | calls of all wikis | hour, day | `wiki_percent` |
-//! | tokens of the calls about one wiki | day | `wiki_tokens_per_day` |
+//! | calls of all wikis; tokens of one wiki | hour, day; day | `wiki_percent`; `wiki_tokens_per_day` |
 //! | judgements, one source | day of a task or matter; hour, day | a half; a quarter |
 //! | judgements, all unknown sources | day of a task or matter; hour, day | two thirds; two fifths |
 //!

@@ -4,7 +4,9 @@
 //! that the same model read.
 
 use super::transcript::{Transcript, TranscriptLine, WriterUsage};
+use super::windows::MAX_WINDOWS;
 use crate::steward::clerk::TokenUsage;
+use serde::{Deserialize, Serialize};
 
 /// The calls and tokens of a run, for each two windows of its source.
 const BASE_CALLS: u64 = 40;
@@ -19,6 +21,59 @@ pub struct RunBudget {
     pub output_tokens: u64,
 }
 
+/// Limits that a person set for one run. Where one is absent, the limit follows from the parts of the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunLimits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_tokens: Option<u64>,
+    /// The most parts of the source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parts: Option<u64>,
+}
+
+impl RunLimits {
+    /// Sets a limit from a text such as `calls=80`.
+    ///
+    /// # Errors
+    /// Which names there are, or what is no number.
+    pub fn set(&mut self, text: &str) -> Result<(), String> {
+        let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not like calls=80"))?;
+        let number = value.parse().ok().filter(|number| *number > 0);
+        let number: u64 = number.ok_or_else(|| format!("{name}: `{value}` is not a number from 1 on"))?;
+        let limit = match name {
+            "calls" => &mut self.calls,
+            "input_tokens" => &mut self.input_tokens,
+            "output_tokens" => &mut self.output_tokens,
+            "parts" => &mut self.parts,
+            _ => return Err(format!("`{name}` is none of calls, input_tokens, output_tokens, parts")),
+        };
+        *limit = Some(number);
+        Ok(())
+    }
+
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Why a source with so many parts is refused.
+    ///
+    /// # Errors
+    /// The reason, with the fix.
+    pub fn check_parts(&self, parts: usize) -> Result<(), String> {
+        let most = self.parts.unwrap_or(MAX_WINDOWS as u64);
+        if parts as u64 <= most {
+            return Ok(());
+        }
+        Err(format!("too_large: it has {parts} parts, more than {most}: divide it, or use `--budget parts={parts}`"))
+    }
+}
+
 /// What earlier runs took, all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeasuredUsage {
@@ -29,14 +84,14 @@ pub struct MeasuredUsage {
 }
 
 impl RunBudget {
-    /// The limits for a source of so many windows.
+    /// The limits for a source of so many windows, if a person set no others.
     #[must_use]
-    pub fn for_windows(windows: usize) -> Self {
+    pub fn new(windows: usize, set: &RunLimits) -> Self {
         let factor = windows.div_ceil(2).max(1) as u64;
         Self {
-            calls: BASE_CALLS * factor,
-            input_tokens: BASE_INPUT_TOKENS * factor,
-            output_tokens: BASE_OUTPUT_TOKENS * factor,
+            calls: set.calls.unwrap_or(BASE_CALLS * factor),
+            input_tokens: set.input_tokens.unwrap_or(BASE_INPUT_TOKENS * factor),
+            output_tokens: set.output_tokens.unwrap_or(BASE_OUTPUT_TOKENS * factor),
         }
     }
 
@@ -95,8 +150,25 @@ mod tests {
     #[test]
     fn the_budget_grows_with_each_two_parts() {
         for (windows, calls) in [(0, 40), (1, 40), (2, 40), (3, 80), (20, 400)] {
-            assert_eq!(RunBudget::for_windows(windows).calls, calls, "{windows}");
+            assert_eq!(RunBudget::new(windows, &RunLimits::default()).calls, calls, "{windows}");
         }
+    }
+
+    #[test]
+    fn a_person_sets_limits_for_one_run() {
+        let mut limits = RunLimits::default();
+        assert!(limits.is_default() && limits.check_parts(20).is_ok());
+        assert!(limits.check_parts(21).unwrap_err().contains("--budget parts=21"));
+        for text in ["calls=80", "parts=21"] {
+            limits.set(text).unwrap();
+        }
+        let budget = RunBudget::new(21, &limits);
+        assert_eq!((budget.calls, budget.output_tokens), (80, 50_000 * 11));
+        assert!(limits.check_parts(21).is_ok() && limits.check_parts(22).is_err());
+        for wrong in ["calls", "calls=", "calls=0", "calls=-1", "pages=3"] {
+            assert!(limits.set(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(serde_json::to_string(&limits).unwrap(), r#"{"calls":80,"parts":21}"#);
     }
 
     #[test]

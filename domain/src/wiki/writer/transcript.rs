@@ -2,7 +2,7 @@
 //!
 //! A line is kept before anything follows from it, so a crash repeats no answer that was paid for.
 
-use super::budget::RunBudget;
+use super::budget::{RunBudget, RunLimits};
 use super::prompt::{FINDINGS, SUMMARY_REMINDER, begin_conversation};
 use crate::steward::clerk::{ClerkMark, TokenUsage};
 use crate::steward::conversation::{AnsweredTurn, Conversation, ModelTurn, ToolCall, ToolForm, ToolReply};
@@ -178,7 +178,7 @@ impl Transcript {
 
     /// What comes next, for a source of so many windows. Every turn must have its replies.
     #[must_use]
-    pub fn find_next_step(&self, windows: usize, has_summary: bool) -> NextStep {
+    pub fn find_next_step(&self, windows: usize, limits: &RunLimits, has_summary: bool) -> NextStep {
         let begin = self.lines.iter().rposition(|line| matches!(line, TranscriptLine::Window { .. }));
         let Some(begin) = begin else { return NextStep::Begin(0) };
         let TranscriptLine::Window { window, data } = &self.lines[begin] else { return NextStep::Begin(0) };
@@ -197,7 +197,7 @@ impl Transcript {
         if is_stuck(&past) {
             return NextStep::Failed(WriterFailure::WriterStuck);
         }
-        if RunBudget::for_windows(windows).is_spent(&self.count_usage()) {
+        if RunBudget::new(windows, limits).is_spent(&self.count_usage()) {
             return NextStep::Failed(WriterFailure::Budget);
         }
         let form = match self.lines.contains(&TranscriptLine::Form) {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn next(lines: &[TranscriptLine], has_summary: bool) -> NextStep {
-        Transcript { lines: lines.to_vec() }.find_next_step(2, has_summary)
+        Transcript { lines: lines.to_vec() }.find_next_step(2, &RunLimits::default(), has_summary)
     }
 
     #[test]
@@ -317,14 +317,17 @@ mod tests {
         lines.extend([turn(40, &["a"]), replies(&[false])]);
         assert_eq!(next(&lines, false), NextStep::Failed(WriterFailure::Budget));
         let transcript = Transcript { lines };
-        assert_eq!(transcript.find_next_step(3, false), next(&[window(0)], false).with(41, &transcript));
+        assert_eq!(
+            transcript.find_next_step(3, &RunLimits::default(), false),
+            next(&[window(0)], false).with(41, &transcript)
+        );
         assert_eq!(transcript.describe_clerk().unwrap().tokens.prompt_tokens, 1_000);
     }
 
     impl NextStep {
         /// The same step with the number and the turns of a transcript.
         fn with(self, n: u32, transcript: &Transcript) -> Self {
-            match (self, transcript.find_next_step(3, false)) {
+            match (self, transcript.find_next_step(3, &RunLimits::default(), false)) {
                 (Self::Send { .. }, Self::Send { n: found, conversation }) if found == n => {
                     Self::Send { n, conversation }
                 }

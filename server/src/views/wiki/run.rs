@@ -79,7 +79,9 @@ pub struct WikiRunView {
     pub findings: Vec<String>,
     /// Lines that it adds to the ideas. Untrusted.
     pub ideas: Vec<String>,
-    /// The hash of what is staged, by which it is approved; absent for a run that does not wait.
+    /// Whether a verifier refused it and nothing else did, so that a person may commit it all the same.
+    pub may_override: bool,
+    /// The hash of what is staged, by which it is approved; absent for a run that neither waits nor may be overridden.
     #[schema(value_type = Option<String>)]
     pub staged: Option<ContentHash>,
     /// The audit record of a run that was committed.
@@ -201,6 +203,7 @@ fn view_committed(root: &VaultRoot, details: RunDetails) -> WikiRunView {
         claims: claims.iter().map(describe_claim).collect(),
         findings: Vec::new(),
         ideas: Vec::new(),
+        may_override: false,
         staged: None,
         record: Some(record),
         missing_files,
@@ -212,10 +215,12 @@ fn view_staged(root: &VaultRoot, run: &StagedRunSummary) -> WikiRunView {
     let (plan, files) = opened.as_ref().and_then(|staged| staged.read_staged().ok().flatten()).unwrap_or_default();
     let verdict = opened.as_ref().and_then(|staged| staged.read_verdict().ok().flatten());
     let findings = verdict.iter().flat_map(|verdict| &verdict.findings);
+    let may_override = opened.as_ref().is_some_and(|staged| staged.is_rejected_by_verifier().unwrap_or(false));
     WikiRunView {
         row: describe_staged(run),
         writer: Some(run.meta.writer.clone()),
-        staged: run.status.waits.then(|| plan.hash()),
+        may_override,
+        staged: (run.status.waits || may_override).then(|| plan.hash()),
         files: files.iter().map(show_staged).collect(),
         findings: findings.map(|it| format!("{} {}: {}", it.file, it.fault, it.problem)).collect(),
         claims: verdict.iter().flat_map(|verdict| &verdict.claims).map(describe_claim).collect(),

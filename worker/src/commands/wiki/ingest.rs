@@ -16,6 +16,7 @@ use std::time::Duration;
 use steward_domain::record::plain_text::count_noun;
 use steward_domain::wiki::run::{RunId, RunSource};
 use steward_domain::wiki::source_text::find_format;
+use steward_domain::wiki::writer::budget::RunLimits;
 use steward_domain::wiki::{MAX_SOURCE_BYTES, SOURCES_FOLDER};
 use steward_server::temporal::resolve::{PATIENCE, ResolutionClient, ResolutionRequestError};
 use steward_vault::files::root::VaultRoot;
@@ -33,16 +34,17 @@ const MODEL_PATIENCE: Duration = Duration::from_secs(70 * 60);
 const MAX_FILES: usize = 500;
 
 /// What is done with the documents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum IngestMode {
+#[derive(Clone, Debug)]
+pub(super) struct IngestOptions {
     /// Only what it would take is shown.
-    DryRun,
-    Run {
-        /// The runs wait for a person.
-        draft: bool,
-        /// The source that the document replaces.
-        supersedes: Option<String>,
-    },
+    pub(super) dry_run: bool,
+    /// The runs wait for a person.
+    pub(super) draft: bool,
+    /// No model checks the pages.
+    pub(super) unverified: bool,
+    pub(super) limits: RunLimits,
+    /// The source that the document replaces.
+    pub(super) supersedes: Option<String>,
 }
 
 /// A document that is to become pages.
@@ -83,7 +85,7 @@ pub(super) async fn run(
     vault: Option<&Path>,
     wiki: &str,
     documents: &[String],
-    mode: IngestMode,
+    options: IngestOptions,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let OpenedWikis { config, root } = open_vault(vault)?;
@@ -103,13 +105,10 @@ pub(super) async fn run(
         })?;
         return Ok(CommandExit::Ok);
     }
-    let (draft, supersedes) = match mode {
-        IngestMode::DryRun => {
-            return preview::run(&config, &root, &root.path().join(&folder), &targets, out).await;
-        }
-        IngestMode::Run { draft, supersedes } => (draft, supersedes),
-    };
-    match &supersedes {
+    if options.dry_run {
+        return preview::run(&config, &root, &root.path().join(&folder), &targets, &options.limits, out).await;
+    }
+    match &options.supersedes {
         Some(_) if targets.len() > 1 => bail!("--supersedes needs exactly one document"),
         Some(old) if !contents.sources.contains_key(old) => {
             bail!("--supersedes: there is no source `{}`: `steward wiki sources {wiki}` shows all", escape_text(old))
@@ -123,7 +122,7 @@ pub(super) async fn run(
             "A model writes the pages, which takes some minutes. If you stop waiting, it goes on beside a running `steward up`."
         );
     }
-    let session = IngestSession { root: &root, wiki, by, draft, supersedes, patience };
+    let session = IngestSession { root: &root, wiki, by, options, patience };
     let done = request_from_vault(&config, async |client: ResolutionClient| {
         let mut done = Vec::new();
         for target in targets {
@@ -164,8 +163,7 @@ struct IngestSession<'a> {
     root: &'a VaultRoot,
     wiki: &'a str,
     by: String,
-    draft: bool,
-    supersedes: Option<String>,
+    options: IngestOptions,
     patience: Duration,
 }
 
@@ -189,7 +187,7 @@ impl IngestSession<'_> {
         };
         // A source without text is kept, and no page can be made of it.
         let has_text = !matches!(&added, Some(WikiRunOutput::Done { notes, .. }) if !notes.is_empty());
-        if let (Some(source), Some(old)) = (&source, &self.supersedes) {
+        if let (Some(source), Some(old)) = (&source, &self.options.supersedes) {
             let request = WikiRequest::Supersede { old: old.clone(), new: source.id.clone() };
             if let (refused @ Some(WikiRunOutput::Refused { .. }), _) = self.add(client, request).await? {
                 return Ok(IngestedDocument { document, added: refused, ingested: None, failed: None });
@@ -198,7 +196,8 @@ impl IngestSession<'_> {
         let ingested = match source.filter(|_| has_text) {
             Some(source) => {
                 let (wiki, by) = (self.wiki.to_owned(), self.by.clone());
-                let input = IngestInput { wiki, source, by, at: Utc::now(), draft: self.draft };
+                let IngestOptions { draft, unverified, limits, .. } = self.options;
+                let input = IngestInput { wiki, source, by, at: Utc::now(), draft, unverified, limits };
                 Some(client.request_ingest(input, self.patience).await?)
             }
             None => None,

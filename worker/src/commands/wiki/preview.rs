@@ -15,8 +15,8 @@ use steward_domain::record::plain_text::count_noun;
 use steward_domain::wiki::MAX_SOURCE_BYTES;
 use steward_domain::wiki::source_text::{SourceFormat, SourceText, check_text, decode_text, find_format};
 use steward_domain::wiki::verifier::count_calls;
-use steward_domain::wiki::writer::budget::{MeasuredUsage, RunBudget};
-use steward_domain::wiki::writer::windows::{MAX_WINDOWS, cut_windows};
+use steward_domain::wiki::writer::budget::{MeasuredUsage, RunBudget, RunLimits};
+use steward_domain::wiki::writer::windows::cut_windows;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::folder::read_bounded;
 use steward_vault::wiki::quotes::read_text;
@@ -59,6 +59,7 @@ struct PreviewSession<'a> {
     model: Option<String>,
     has_verifier: bool,
     measured: MeasuredUsage,
+    limits: RunLimits,
 }
 
 pub(super) async fn run(
@@ -66,6 +67,7 @@ pub(super) async fn run(
     root: &VaultRoot,
     wiki: &Path,
     targets: &[IngestTarget],
+    limits: &RunLimits,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let model = create_wiki_clerk(config)?.describe_model();
@@ -78,6 +80,7 @@ pub(super) async fn run(
             None => MeasuredUsage::default(),
         },
         model,
+        limits: *limits,
     };
     let mut previews = Vec::new();
     for target in targets {
@@ -108,8 +111,7 @@ impl PreviewSession<'_> {
         };
         let (characters, parts) = (text.as_str().chars().count(), cut_windows(text.as_str(), text.is_markdown).len());
         let is_by_model = self.model.is_some();
-        let is_too_large = is_by_model && parts > MAX_WINDOWS;
-        let budget = RunBudget::for_windows(parts);
+        let budget = RunBudget::new(parts, &self.limits);
         let limits = PreviewUsage {
             calls: budget.calls,
             input_tokens: budget.input_tokens,
@@ -126,10 +128,9 @@ impl PreviewSession<'_> {
             document,
             characters,
             parts,
-            refused: is_too_large
-                .then(|| format!("too_large: it has {parts} parts, more than {MAX_WINDOWS}: divide it")),
+            refused: self.limits.check_parts(parts).err().filter(|_| is_by_model),
             limits: is_by_model.then_some(limits),
-            verifier_calls: (is_by_model && self.has_verifier).then(|| count_calls(parts)),
+            verifier_calls: (is_by_model && self.has_verifier).then(|| count_calls(parts, &self.limits)),
             expected: expected.filter(|_| is_by_model),
         }
     }

@@ -28,7 +28,8 @@ pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: Command
             list(&root, wiki.as_deref(), out)
         }
         RunsCommand::Show { run } => show(&root, &run, out),
-        RunsCommand::Approve { run } => approve(&config, &root, &run, out).await,
+        RunsCommand::Approve { run } => approve(&config, &root, &run, None, out).await,
+        RunsCommand::Override { run, reason } => approve(&config, &root, &run, Some(reason), out).await,
         RunsCommand::Reject { run } => {
             let NamedRun { run, wiki } = find_run(&root, &run)?;
             let output = request_change(&config, &wiki, WikiRequest::Reject { run: run.clone() }).await?;
@@ -127,26 +128,32 @@ fn describe(shown: &WikiRunView) -> String {
     text.trim_end().to_owned()
 }
 
-/// Commits a run that waits, after a person has seen it and agreed in a terminal.
+/// Commits a run that waits, after a person has seen it and agreed in a terminal; with a reason one that a verifier refused.
 async fn approve(
     config: &StewardConfig,
     root: &VaultRoot,
     name: &str,
+    override_reason: Option<String>,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let NamedRun { run, wiki } = find_run(root, name)?;
     let shown = read_shown(root, &run)?;
-    let Some(staged) = shown.staged.clone() else {
-        bail!("the run {run} does not wait: it is {}", shown.row.describe_state())
+    let command = if override_reason.is_some() { "override" } else { "approve" };
+    let staged = match (&shown.staged, &override_reason) {
+        (Some(staged), None) if shown.row.waits => staged.clone(),
+        (Some(staged), Some(_)) if shown.may_override => staged.clone(),
+        (_, Some(_)) => bail!("no verifier refused the run {run}: it is {}", shown.row.describe_state()),
+        (_, None) => bail!("the run {run} does not wait: it is {}", shown.row.describe_state()),
     };
     out.print_text(&describe(&shown))?;
     if !prompt_yes_no("Commit this run?") {
         out.print_text(&format!(
-            "nothing was committed. Answer `y` in a terminal: `steward wiki runs approve {}`",
+            "nothing was committed. Answer `y` in a terminal: `steward wiki runs {command} {}`",
             run.short()
         ))?;
         return Ok(CommandExit::Refused);
     }
-    let output = request_change(config, &wiki, WikiRequest::Approve { run: run.clone(), staged }).await?;
+    let output =
+        request_change(config, &wiki, WikiRequest::Approve { run: run.clone(), staged, override_reason }).await?;
     print_outcome(&output, &format!("committed: {run}"), out)
 }
