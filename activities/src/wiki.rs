@@ -276,7 +276,7 @@ fn commit_run(
         RunState::Rejected => may_override,
         RunState::Abandoned => false,
         RunState::Committed => true,
-        RunState::Pending | RunState::Verifying => approval.is_none() || it.waits,
+        RunState::Pending | RunState::Verifying => approval.is_none() || it.waits && !is_override,
     };
     if let Some(status) = status.filter(|status| !is_open(status)) {
         let message = format!("the run does not wait, it is {}: {}", status.state, status.reason);
@@ -296,7 +296,9 @@ fn commit_run(
             Ok(CommitIngestOutput::Stopped)
         }
         Err(e) => {
-            if let WikiRunError::Verdict(verdict) = &e {
+            if let WikiRunError::Verdict(verdict) = &e
+                && !is_override
+            {
                 run.write_verdict(verdict)?;
             }
             // What a person was asked about can be looked at and approved again.

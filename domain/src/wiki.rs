@@ -9,6 +9,7 @@ mod body;
 pub mod claims;
 pub mod compile;
 pub mod details;
+pub mod fidelity;
 pub mod finding;
 pub mod index_page;
 pub mod lint;

@@ -215,9 +215,18 @@ impl World {
 
     /// The output of a `temporal …` command for this namespace.
     pub async fn temporal(&self, arguments: &[&str]) -> String {
-        let mut command = tokio::process::Command::new(run::temporal_cli());
-        command.args(arguments).args(["--address", server::address().await, "--namespace", &self.namespace]);
-        let output = command.kill_on_drop(true).output().await.unwrap();
+        let run = async || {
+            let mut command = tokio::process::Command::new(run::temporal_cli());
+            command.args(arguments).args(["--address", server::address().await, "--namespace", &self.namespace]);
+            command.kill_on_drop(true).output().await.unwrap()
+        };
+        // A busy server asks for patience.
+        let ended = async || {
+            let output = run().await;
+            let is_busy = String::from_utf8_lossy(&output.stderr).contains("consistent query buffer is full");
+            (!is_busy).then_some(output)
+        };
+        let output = wait::until("a reply of the Temporal server", ended).await;
         assert!(output.status.success(), "temporal {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }

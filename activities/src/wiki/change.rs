@@ -84,6 +84,9 @@ pub(super) fn change(
         }
         WikiRequest::Confirm { page } => Ok(describe_manual(writer.confirm_wiki_page(&request, page)?)),
         WikiRequest::Fix => Ok(describe_manual(writer.render_wiki_files(&request)?)),
+        WikiRequest::Approve { override_reason: Some(reason), .. } if reason.trim().is_empty() => {
+            Ok(refuse_with(UNPROCESSABLE, "an override needs a reason"))
+        }
         WikiRequest::Approve { run, staged, override_reason } => {
             let approval = RunApproval { staged, by: &input.by, override_reason: override_reason.as_deref() };
             Ok(describe_commit(commit_run(writer, run, Some(&approval), &request.workflow)?))

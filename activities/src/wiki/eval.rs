@@ -1,6 +1,6 @@
-//! One call of a measurement of the verifier.
+//! One call of a measurement of a wiki or of its verifier.
 //!
-//! The verifier is asked about claims as they stand and about copies with faults, exactly as it is asked about a run.
+//! The verifier is asked about claims as they stand, and about copies with faults, exactly as it is asked about a run.
 
 use super::verify::VerifierCall;
 use super::{CONFLICT, NOT_FOUND, UNPROCESSABLE, WikiActivities};
@@ -11,7 +11,7 @@ use steward_domain::time::format_millis;
 use steward_domain::wiki::planted::{MAX_CLAIMS, MIN_CLAIMS};
 use steward_domain::wiki::verifier::{VerifierLine, VerifierStep};
 use steward_vault::gates::stop;
-use steward_vault::wiki::evals::EvalSession;
+use steward_vault::wiki::evals::{EvalSample, EvalSession};
 use steward_vault::wiki::state::ReadWikiError;
 use steward_workflows::{EvalInput, EvalTurnInput, SendTurnOutput};
 use temporalio_common::ActivityError;
@@ -33,7 +33,8 @@ impl WikiActivities {
         let id = name_eval(&eval);
         let (opened_root, wiki, opened_id) = (root.clone(), eval.wiki.clone(), id.clone());
         let claims = usize::try_from(eval.claims).unwrap_or(MAX_CLAIMS).clamp(MIN_CLAIMS, MAX_CLAIMS);
-        let opened = run_blocking(move || EvalSession::open(&opened_root, &wiki, &opened_id, claims)).await?;
+        let sample = EvalSample { method: eval.method, claims };
+        let opened = run_blocking(move || EvalSession::open(&opened_root, &wiki, &opened_id, sample)).await?;
         let mut session = match opened {
             Ok(session) => session,
             Err(e @ ReadWikiError::Unknown { .. }) => return refuse(NOT_FOUND, &e.to_string()),
@@ -65,7 +66,7 @@ impl WikiActivities {
 
 /// The id of a measurement: the same request has the same one.
 fn name_eval(eval: &EvalInput) -> String {
-    let parts = (&eval.wiki, &eval.by, format_millis(eval.at), eval.claims);
+    let parts = (&eval.wiki, &eval.by, format_millis(eval.at), eval.claims, eval.method);
     let hash = ContentHash::hash_bytes(&serde_json::to_vec(&parts).unwrap_or_default());
     hash.as_str()[..8].to_owned()
 }

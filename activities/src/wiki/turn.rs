@@ -32,6 +32,7 @@ pub(super) const FAILURE_WAIT: u64 = 5;
 pub(super) const LONGEST_WAIT: u64 = 600;
 const BAD_GATEWAY: u16 = 502;
 pub(super) const TIMEOUT: u16 = 408;
+const TOO_MANY_REQUESTS: u16 = 429;
 
 /// What one turn begins with.
 enum TurnStart {
@@ -51,7 +52,14 @@ impl WikiActivities {
         let call = format!("{}-{n}-{lines}", meta.run);
         let reservation = match self.writer.reserve(&self.writer.clerk, &meta.wiki, call, &conversation).await {
             Ok(reservation) => reservation,
-            Err(refusal) => return Ok(wait_for_cap(&refusal, n)),
+            Err(refusal) => {
+                let output = wait_for_cap(&refusal, n);
+                if let SendTurnOutput::Refused { status, message } = output {
+                    let end = move || end_run(session.run(), status, message);
+                    return run_blocking(end).await?.map_err(retryable_failure);
+                }
+                return Ok(output);
+            }
         };
         crash::die_if_armed("before-turn");
         if stop::is_stopped(self.vault.writer.root()) {
@@ -188,8 +196,17 @@ pub(super) fn end_run(run: &StagedRun, status: u16, message: String) -> Result<S
 
 /// Waits until a cap clears. A refusal that a person has to end is looked at again from time to time.
 pub(super) fn wait_for_cap(refusal: &GuardRefusal, turn: u32) -> SendTurnOutput {
-    if refusal.cap == GuardCap::Stopped {
-        return SendTurnOutput::Stopped;
+    match (refusal.cap, refusal.clears_at) {
+        (GuardCap::Stopped, _) => return SendTurnOutput::Stopped,
+        // This may take a day, and is no time of the writer.
+        (GuardCap::WikiTokens, Some(_)) => {
+            tracing::info!(reason = %refusal.reason, "a run of a wiki waits for its tokens");
+            return SendTurnOutput::Stopped;
+        }
+        (GuardCap::WikiTokens, None) => {
+            return SendTurnOutput::Refused { status: TOO_MANY_REQUESTS, message: refusal.reason.clone() };
+        }
+        _ => {}
     }
     let left = |at: DateTime<Utc>| u64::try_from((at - Utc::now()).num_seconds().saturating_add(1)).unwrap_or(1);
     let seconds = refusal.clears_at.map_or(LONGEST_WAIT, left).clamp(1, LONGEST_WAIT);

@@ -63,7 +63,14 @@ impl WikiActivities {
             line.map_or(Ok(()), |line| session.append(line))?;
             Ok::<_, StagedRunError>(session.progress())
         };
-        self.ask_verifier(call, keep).await
+        match self.ask_verifier(call, keep).await? {
+            SendTurnOutput::Refused { status, message } => {
+                let (root, run) = (self.vault.writer.root().clone(), meta.run);
+                let end = move || end_run(&StagedRuns::new(&root).open(&run)?, status, message);
+                run_blocking(end).await?.map_err(retryable_failure)
+            }
+            output => Ok(output),
+        }
     }
 
     /// Reserves and sends a call to the verifier, keeps its line, and settles it. `keep` returns how far the verifier has come.
@@ -172,6 +179,12 @@ fn begin_check(writer: &VaultWriter, input: &SendTurnInput) -> Result<CheckStart
     }
 }
 
+fn reject_by_verifier(run: &StagedRun, verdict: &RulesVerdict) -> Result<SendTurnOutput, WikiRunError> {
+    let message = format!("rejected by the verifier: {}", describe_findings(verdict));
+    run.reject_by_verifier(Utc::now(), &message)?;
+    Ok(SendTurnOutput::Refused { status: UNPROCESSABLE, message })
+}
+
 /// Gives what was found back to the writer, or ends the run.
 fn revise(
     writer: &VaultWriter,
@@ -183,13 +196,12 @@ fn revise(
     run.write_verdict(&verdict)?;
     if run.meta.run_type == WikiRunType::Archive {
         // Nobody writes an answer again.
-        return end_run(&run, UNPROCESSABLE, format!("rejected by the verifier: {}", describe_findings(&verdict)));
+        return reject_by_verifier(&run, &verdict);
     }
     run.set_status(RunState::Pending, Utc::now(), "its writer corrects what the verifier found")?;
     let mut session = WriterSession::open(writer.root(), wiki, run)?;
     if session.transcript().count_revisions() + 1 >= MAX_LOOPS {
-        let message = format!("rejected by the verifier: {}", describe_findings(&verdict));
-        return end_run(session.run(), UNPROCESSABLE, message);
+        return reject_by_verifier(session.run(), &verdict);
     }
     session.begin_revision(findings)?;
     Ok(SendTurnOutput::Written)

@@ -204,7 +204,8 @@ fn check_page(rule: &LintRule, limit: f64, page: &WikiPage, facts: &WikiFacts<'_
             (FindingCode::MinConfidence, "confidence", problem, "find another source for it, or correct it")
         }
         LintKind::MaxAge => {
-            let problem = format!("its newest source is {} days old", sources::find_age(page, facts, limit)?);
+            let problem =
+                format!("its newest source or confirmation is {} days old", sources::find_age(page, facts, limit)?);
             let fix = "add a newer source, or read it and run `steward wiki lint <wiki> --confirm <page>`";
             (FindingCode::Stale, "sources", problem, fix)
         }

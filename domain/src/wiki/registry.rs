@@ -197,10 +197,11 @@ pub fn add_to_registry(text: Option<&str>, source: &NewSource) -> Result<String,
     render_items(&items)
 }
 
-/// Notes in the text of the registry that one source replaces another. Everything else in it stays.
+/// Notes in the text of the registry that one source replaces another. If the other way round was noted, that note goes. Everything
+/// else in it stays.
 ///
 /// # Errors
-/// Why it cannot be noted: one of the two is not registered, or the new one was itself replaced by the old one.
+/// Why it cannot be noted: one of the two is not registered, or the old one replaces the new one by way of others.
 pub fn note_superseded(text: &str, old: &str, new: &str) -> Result<String, String> {
     let mut items = read_items(text)?;
     let find = |items: &[Value], id: &str| {
@@ -208,9 +209,17 @@ pub fn note_superseded(text: &str, old: &str, new: &str) -> Result<String, Strin
         at.ok_or_else(|| format!("source_missing: there is no source `{id}`"))
     };
     let (at, newer) = (find(&items, old)?, find(&items, new)?);
-    let is_circle = items[newer].get(SUPERSEDED_BY).and_then(Value::as_str) == Some(old);
-    if at == newer || is_circle {
-        return Err(format!("`{old}` cannot be superseded by `{new}`: name the older source"));
+    let next = |id: &str| items[find(&items, id).ok()?].get(SUPERSEDED_BY)?.as_str();
+    let mut later = next(new);
+    let is_reversed = later == Some(old);
+    for _ in 0..items.len() {
+        later = later.filter(|_| !is_reversed).and_then(next);
+        if at == newer || later == Some(old) {
+            return Err(format!("`{old}` cannot be superseded by `{new}`: name the older source"));
+        }
+    }
+    if is_reversed && let Some(fields) = items[newer].as_object_mut() {
+        fields.remove(SUPERSEDED_BY);
     }
     items[at][SUPERSEDED_BY] = json!(new);
     render_items(&items)
@@ -309,9 +318,15 @@ mod tests {
         assert_eq!(read_registry(&noted).sources["letter"].superseded_by, None);
         assert_eq!(list_replaced(&read_registry(&noted).sources, "letter"), ["lease"]);
         assert_eq!(note_superseded(&noted, "lease", "letter").unwrap(), noted);
-        for (old, new) in [("lease", "lease"), ("lease", "none"), ("none", "lease"), ("letter", "lease")] {
+        for (old, new) in [("lease", "lease"), ("lease", "none"), ("none", "lease")] {
             assert!(note_superseded(&noted, old, new).is_err(), "{old} {new}");
         }
+        // Said the other way round, the first note goes.
+        let turned = read_registry(&note_superseded(&noted, "letter", "lease").unwrap()).sources;
+        assert_eq!((&turned["lease"].superseded_by, turned["letter"].superseded_by.as_deref()), (&None, Some("lease")));
+        let three = json!([source("a"), source("b"), source("c")]).to_string();
+        let chain = note_superseded(&note_superseded(&three, "a", "b").unwrap(), "b", "c").unwrap();
+        assert!(note_superseded(&chain, "c", "a").is_err());
         assert!(note_superseded("{}", "lease", "letter").is_err());
     }
 

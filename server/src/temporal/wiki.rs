@@ -73,7 +73,7 @@ impl ResolutionClient {
         self.run_workflow_within(FileBackWorkflow::run, input.into(), options, patience).await
     }
 
-    /// Requests a measurement of the verifier, and waits so long for it.
+    /// Requests a measurement, and waits so long for it.
     ///
     /// # Errors
     /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
@@ -85,7 +85,7 @@ impl ResolutionClient {
         let about = serde_json::to_vec(&input).unwrap_or_default();
         let hash = ContentHash::hash_bytes(&about);
         let id = format!("al-wiki-eval-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
-        let options = self.build_start_options(id, "measure the verifier".to_owned());
+        let options = self.build_start_options(id, "measure claims by the verifier".to_owned());
         self.run_workflow_within(EvalWorkflow::run, input.into(), options, patience).await
     }
 }

@@ -1,4 +1,5 @@
-//! `steward wiki eval` on the real binary: what a verifier finds of planted faults, and what it refuses that stands.
+//! `steward wiki eval` on the real binary: which claims their quotes carry, what a verifier finds of planted faults, and what it
+//! refuses that stands.
 
 use crate::wiki_runs::{Desk, LEASE};
 use serde_json::{Value, json};
@@ -60,4 +61,36 @@ async fn a_verifier_is_measured_by_planted_faults_and_nothing_changes() {
     assert!(shown.contains("invented command") && shown.contains("refused 0 of"), "{shown}");
     assert_eq!(desk.read("_log.md"), log);
     desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_sample_of_claims_names_those_that_their_quotes_do_not_carry() {
+    let desk = Desk::new().await;
+    let worker = desk.world.worker().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    desk.ingest(&desk.write("2026-11-20-lease.md", LEASE)).await;
+    worker.stop().await;
+    // The quote of one claim is another one than the source holds.
+    desk.edit("concepts/plot-12.md", |page| {
+        page.replacen("\"The lease of Plot 12 ends", "\"The rent of Plot 12 ends", 1)
+    });
+    let clerk = Clerk::start(|asked| report(asked, &["by the river"])).await;
+    let steward = desk
+        .steward
+        .with("STEWARD_WIKI_VERIFIER", "anthropic")
+        .with("STEWARD_WIKI_VERIFIER_BASE_URL", &clerk.address)
+        .with("STEWARD_WIKI_VERIFIER_MODEL", "checker");
+    let _worker = desk.world.worker_with(&steward).await;
+    let measured = steward.run(&["wiki", "eval", "run", "allotment", "--json"]).await.expect(0).json();
+    let refused = measured["refused"].as_array().unwrap();
+    let claims = measured["claims"].as_u64().unwrap();
+    assert_eq!(measured["supported"].as_u64().unwrap() + refused.len() as u64, claims, "{measured:#}");
+    let reasons: Vec<&str> = refused.iter().map(|it| it["reason"].as_str().unwrap()).collect();
+    assert!(reasons.contains(&"a quote does not stand in its source"), "{measured:#}");
+    assert!(reasons.iter().any(|reason| reason.starts_with("does_not_support")), "{measured:#}");
+    let asked: usize = clerk.asked().iter().map(|asked| asked.question["claims"].as_array().unwrap().len()).sum();
+    assert_eq!(asked as u64 + 1, claims, "the verifier is not asked about a quote that does not stand");
+    let shown = desk.wiki(&["eval", "report", "allotment"]).await.expect(0).out;
+    assert!(shown.contains(&format!("of {claims} claims")) && shown.contains("broken"), "{shown}");
+    assert!(shown.contains("in concepts/plot-12.md: a quote does not stand"), "{shown}");
 }

@@ -140,7 +140,11 @@ async fn a_newer_document_replaces_an_older_one_and_what_rests_on_the_old_one_is
     let log = desk.read("_log.md");
     replace("2024-03-02-lease", &["2027-01-10-lease"]).await.expect(0);
     assert_eq!(desk.read("_log.md"), log);
-    replace("2027-01-10-lease", &["2024-03-02-lease"]).await.expect(3);
+    replace("2027-01-10-lease", &["2027-01-10-lease"]).await.expect(3);
+    // Said the other way round, the first note goes.
+    replace("2027-01-10-lease", &["2024-03-02-lease"]).await.expect(0);
+    let turned = sources().await;
+    assert_eq!((&turned[0]["superseded_by"], &turned[2]["superseded_by"]), (&json!(null), &json!("2024-03-02-lease")));
     desk.is_sound().await;
 }
 

@@ -86,6 +86,9 @@ impl Ledger {
                 return Err(LedgerError::ZeroCap { name });
             }
         }
+        if caps.wiki_tokens_per_day == 0 {
+            return Err(LedgerError::ZeroCap { name: "wiki_tokens_per_day" });
+        }
         for (name, percent) in [
             ("extraction_percent", caps.extraction_percent),
             ("stream_percent", caps.stream_percent),

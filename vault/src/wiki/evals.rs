@@ -1,4 +1,4 @@
-//! Measures the verifier on the claims of a wiki: which faults it finds in copies of them, and what it refuses that stands.
+//! Measures on the claims of a wiki how many of them their quotes carry, and how well the verifier finds faults in copies of them.
 //!
 //! The verdicts are kept call by call, so that a crash pays for none twice. The reports are kept for ever. Nothing of the wiki is
 //! changed.
@@ -9,10 +9,12 @@ use crate::wiki::kept::{change_log, read_log};
 use crate::wiki::quotes::read_text;
 use crate::wiki::state::{ReadWikiError, find_wiki_folder};
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::plan::ContentHash;
 use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::wiki::claims::read_claims;
+use steward_domain::wiki::fidelity::{EvalMethod, FidelityReport, is_anchored, list_refused, sample_claims};
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
@@ -22,17 +24,59 @@ use steward_domain::wiki::verifier::{
 };
 use steward_domain::wiki::writer::budget::RunLimits;
 
+/// What a measurement is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct EvalSample {
+    pub method: EvalMethod,
+    /// The most claims.
+    pub claims: usize,
+}
+
 /// The reports of a wiki.
 const EVALS: &str = "evals.jsonl";
 /// The most pages from which claims are taken.
 const MAX_PAGES: usize = 200;
+
+/// A measurement that is kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum EvalReport {
+    Fidelity(FidelityReport),
+    Planted(PlantedReport),
+}
+
+impl EvalReport {
+    fn id(&self) -> &str {
+        match self {
+            Self::Fidelity(report) => &report.id,
+            Self::Planted(report) => &report.id,
+        }
+    }
+
+    /// Whether it is the one that a person asked for at a moment.
+    #[must_use]
+    pub fn is_request(&self, by: &str, at: DateTime<Utc>) -> bool {
+        match self {
+            Self::Fidelity(report) => report.by == by && report.at == at,
+            Self::Planted(report) => report.by == by && report.at == at,
+        }
+    }
+}
+
+/// What the verifier is asked about.
+enum EvalQuestions {
+    /// Claims as they stand.
+    Fidelity(Vec<ClaimCheck>),
+    /// Claims as they stand, and copies with faults.
+    Planted(Vec<PlantedCase>),
+}
 
 /// A measurement with what the verifier said so far.
 pub struct EvalSession {
     root: VaultRoot,
     wiki: String,
     id: String,
-    cases: Vec<PlantedCase>,
+    questions: EvalQuestions,
     lines: Vec<VerifierLine>,
 }
 
@@ -41,19 +85,29 @@ impl EvalSession {
     ///
     /// # Errors
     /// [`ReadWikiError`].
-    pub fn open(root: &VaultRoot, wiki: &str, id: &str, claims: usize) -> Result<Self, ReadWikiError> {
+    pub fn open(root: &VaultRoot, wiki: &str, id: &str, sample: EvalSample) -> Result<Self, ReadWikiError> {
         let path = find_wiki_folder(root, wiki)?;
         let failed = |source| ReadWikiError::Io { path: path.clone(), source };
         let folder = WikiFolder::open(&root.path().join(&path)).map_err(failed)?;
         let checks = read_claim_checks(&folder, &path, id);
-        let (cases, lines) = (plant_faults(&checks, claims, id), read_log(root, wiki, &name_progress(id))?);
-        Ok(Self { root: root.clone(), wiki: wiki.to_owned(), id: id.to_owned(), cases, lines })
+        let questions = match sample.method {
+            EvalMethod::Fidelity => EvalQuestions::Fidelity(sample_claims(checks, sample.claims, id)),
+            EvalMethod::Planted => {
+                let checks: Vec<ClaimCheck> = checks.into_iter().map(|(_, check)| check).collect();
+                EvalQuestions::Planted(plant_faults(&checks, sample.claims, id))
+            }
+        };
+        let lines = read_log(root, wiki, &name_progress(id))?;
+        Ok(Self { root: root.clone(), wiki: wiki.to_owned(), id: id.to_owned(), questions, lines })
     }
 
-    /// How many questions there are.
+    /// How many claims and copies there are.
     #[must_use]
     pub fn count_cases(&self) -> usize {
-        self.cases.len()
+        match &self.questions {
+            EvalQuestions::Fidelity(claims) => claims.len(),
+            EvalQuestions::Planted(cases) => cases.len(),
+        }
     }
 
     #[must_use]
@@ -64,7 +118,10 @@ impl EvalSession {
     /// What comes next. It is over when all cases are answered, whatever the verdicts are, or when the calls are used up.
     #[must_use]
     pub fn find_next_step(&self) -> VerifierStep {
-        let checks: Vec<ClaimCheck> = self.cases.iter().map(|case| case.check.clone()).collect();
+        let checks: Vec<ClaimCheck> = match &self.questions {
+            EvalQuestions::Fidelity(claims) => claims.iter().filter(|check| is_anchored(check)).cloned().collect(),
+            EvalQuestions::Planted(cases) => cases.iter().map(|case| case.check.clone()).collect(),
+        };
         // Two calls for each call that is needed.
         find_next_step(&checks, &self.lines, count_calls(checks.len().div_ceil(60), &RunLimits::default()))
     }
@@ -94,11 +151,20 @@ impl EvalSession {
                 tokens.completion_tokens += clerk.tokens.completion_tokens;
             }
         }
-        let (faults, clean, refused) = score_cases(&self.cases, &verdicts);
         let (id, wiki, by) = (self.id.clone(), self.wiki.clone(), by.to_owned());
-        let report = PlantedReport { id, wiki, at, by, model, faults, clean, refused, tokens };
-        change_log(&self.root, &self.wiki, EVALS, |reports: &mut Vec<PlantedReport>| {
-            if reports.iter().all(|known| known.id != report.id) {
+        let report = match &self.questions {
+            EvalQuestions::Fidelity(sample) => {
+                let (claims, refused) = (sample.len() as u64, list_refused(sample, &verdicts));
+                let supported = claims - refused.len() as u64;
+                EvalReport::Fidelity(FidelityReport { id, wiki, at, by, model, claims, supported, refused, tokens })
+            }
+            EvalQuestions::Planted(cases) => {
+                let (faults, clean, refused) = score_cases(cases, &verdicts);
+                EvalReport::Planted(PlantedReport { id, wiki, at, by, model, faults, clean, refused, tokens })
+            }
+        };
+        change_log(&self.root, &self.wiki, EVALS, |reports: &mut Vec<EvalReport>| {
+            if reports.iter().all(|known| known.id() != report.id()) {
                 reports.push(report);
             }
         })
@@ -109,7 +175,7 @@ impl EvalSession {
 ///
 /// # Errors
 /// [`ReadWikiError`].
-pub fn read_evals(root: &VaultRoot, wiki: &str) -> Result<Vec<PlantedReport>, ReadWikiError> {
+pub fn read_evals(root: &VaultRoot, wiki: &str) -> Result<Vec<EvalReport>, ReadWikiError> {
     read_log(root, wiki, EVALS)
 }
 
@@ -117,8 +183,8 @@ fn name_progress(id: &str) -> String {
     format!("eval-{id}.jsonl")
 }
 
-/// The claims of some pages, as a verifier is asked about them. The seed chooses the pages.
-fn read_claim_checks(folder: &WikiFolder, path: &str, seed: &str) -> Vec<ClaimCheck> {
+/// The claims of some pages, as a verifier is asked about them, each with the topic of its page. The seed chooses the pages.
+fn read_claim_checks(folder: &WikiFolder, path: &str, seed: &str) -> Vec<(String, ClaimCheck)> {
     let mut files = folder.list_page_files();
     files.sort_by_cached_key(|file| ContentHash::hash_bytes(format!("{seed}\0{file}").as_bytes()));
     files.truncate(MAX_PAGES);
@@ -130,7 +196,9 @@ fn read_claim_checks(folder: &WikiFolder, path: &str, seed: &str) -> Vec<ClaimCh
         Some(RunFile { path, before: None, after: Some(page.document.as_bytes().to_vec()) })
     };
     let files: Vec<RunFile> = contents.pages.iter().filter_map(file).collect();
-    list_checks(&[], &files, &finders)
+    let topics: BTreeMap<&str, &str> = contents.pages.iter().map(|page| (page.file.as_str(), page.topic())).collect();
+    let topic = |check: &ClaimCheck| topics.get(check.file.as_str()).copied().unwrap_or_default().to_owned();
+    list_checks(&[], &files, &finders).into_iter().map(|check| (topic(&check), check)).collect()
 }
 
 /// The texts of the sources that these pages cite. One that cannot be read is left out, and so are the claims on it.

@@ -28,6 +28,7 @@ use steward_domain::wiki::quote::QuoteFinder;
 use steward_domain::wiki::registry::{WikiSource, list_replaced};
 use steward_domain::wiki::run::{RunSource, WikiMark, WikiRunType};
 use steward_domain::wiki::source_text::SourceText;
+use steward_domain::wiki::verifier::VerifierLine;
 use steward_domain::wiki::verify::{RulesVerdict, Verdict, VerifyInput, verify_run};
 
 /// A run that was committed.
@@ -221,11 +222,16 @@ impl VaultWriter {
         }
         let verifier = if meta.is_by_rules() { None } else { find_verifier(self.root(), &wiki, run, &files)? };
         let mut report = describe_report(meta, &plan, &files, &verdict, &wiki);
-        let checked = verifier.as_deref().unwrap_or("rules");
+        let refused = match approval.and_then(|approval| approval.override_reason) {
+            Some(_) => find_refusal(run)?,
+            None => None,
+        };
+        let checked = verifier.as_deref().or(refused.as_deref()).unwrap_or("rules");
         report
             .bullets
             .insert(0, format!("{}, verifier: {}", describe_verdict(meta, &verdict), escape_one_line(checked)));
-        described.reasoning = format!("{} {}", meta.by, describe_work(meta, &files, verifier.as_deref()));
+        described.reasoning =
+            format!("{} {}", meta.by, describe_work(meta, &files, verifier.as_deref(), refused.as_deref()));
         if let Some((by, reason)) = approval.and_then(|it| Some((it.by, it.override_reason?))) {
             let note = format!("{by} committed it against the verifier: {reason}");
             described.reasoning = format!("{} {}", described.reasoning, to_one_line(&note));
@@ -282,7 +288,18 @@ fn describe_verdict(meta: &RunMeta, verdict: &RulesVerdict) -> String {
     format!("run: {}, writer: {}, verdict: {}", meta.run, escape_one_line(&meta.writer), verdict.verdict)
 }
 
-fn describe_work(meta: &RunMeta, files: &[RunFile], verifier: Option<&str>) -> String {
+/// Who refused a run, and how many of its claims.
+fn find_refusal(run: &StagedRun) -> Result<Option<String>, WikiRunError> {
+    let count = run.read_verdict()?.map_or(0, |verdict| verdict.findings.len());
+    let lines = run.read_verifier()?;
+    let clerk = lines.iter().rev().find_map(|line| match line {
+        VerifierLine::Verdicts { clerk, .. } => Some(format!("{}/{}", clerk.provider, clerk.model)),
+        _ => None,
+    });
+    Ok(clerk.map(|clerk| format!("{clerk}, which refused {}", count_noun(count as u64, "claim"))))
+}
+
+fn describe_work(meta: &RunMeta, files: &[RunFile], verifier: Option<&str>, refused: Option<&str>) -> String {
     let made = files.iter().filter(|file| file.before.is_none()).count();
     let work = match (&meta.source, &meta.answer) {
         (Some(source), _) => format!("ingested the source {}", source.id),
@@ -293,7 +310,9 @@ fn describe_work(meta: &RunMeta, files: &[RunFile], verifier: Option<&str>) -> S
     let checked = match verifier {
         Some(model) if model == meta.writer => format!("and the same model checked every claim ({model})"),
         Some(model) => format!("and {model} checked every claim"),
-        None => "and no clerk checked it".to_owned(),
+        None => {
+            refused.map_or_else(|| "and no clerk checked it".to_owned(), |it| format!("and it was checked by {it}"))
+        }
     };
     format!(
         "{work}: {} made, {} extended. Written by {writer}; the rules found no fault, {checked}.",

@@ -20,7 +20,7 @@ use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
-use steward_domain::wiki::verify::{RulesVerdict, RunFault};
+use steward_domain::wiki::verify::RulesVerdict;
 use steward_domain::wiki::writer::budget::RunLimits;
 
 /// The folder of all runs, in our own folder.
@@ -90,6 +90,9 @@ pub struct RunStatus {
     /// A person decides about it.
     #[serde(default)]
     pub waits: bool,
+    /// The hash of what a verifier refused at the end, if nothing else was wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused_by_verifier: Option<ContentHash>,
 }
 
 /// What a run wants to change.
@@ -309,16 +312,26 @@ impl StagedRun {
     /// # Errors
     /// [`StagedRunError::Edited`].
     pub fn is_rejected_by_verifier(&self) -> Result<bool, StagedRunError> {
-        let is_rejected = self.read_status()?.is_some_and(|status| status.state == RunState::Rejected);
-        let findings = self.read_verdict()?.map(|verdict| verdict.findings).unwrap_or_default();
-        let is_opinion = !findings.is_empty() && findings.iter().all(|it| it.fault == RunFault::Unsupported);
-        Ok(is_rejected && is_opinion)
+        let rejected = self.read_status()?.filter(|status| status.state == RunState::Rejected);
+        let Some(refused) = rejected.and_then(|status| status.refused_by_verifier) else { return Ok(false) };
+        Ok(self.read_staged()?.is_some_and(|(plan, _)| plan.hash() == refused))
+    }
+
+    /// Ends the run because a verifier refused what is staged.
+    ///
+    /// # Errors
+    /// [`StagedRunError`].
+    pub fn reject_by_verifier(&self, at: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
+        let refused_by_verifier = self.read_staged()?.map(|(plan, _)| plan.hash());
+        let (state, reason) = (RunState::Rejected, reason.to_owned());
+        self.write_status(&RunStatus { state, at, reason, waits: false, refused_by_verifier })
     }
 
     /// # Errors
     /// [`StagedRunError::Io`].
     pub fn set_status(&self, state: RunState, at: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
-        self.write_status(&RunStatus { state, at, reason: reason.to_owned(), waits: false })
+        let reason = reason.to_owned();
+        self.write_status(&RunStatus { state, at, reason, waits: false, refused_by_verifier: None })
     }
 
     /// Leaves the run to a person.
@@ -326,7 +339,8 @@ impl StagedRun {
     /// # Errors
     /// [`StagedRunError::Io`].
     pub fn leave_to_person(&self, at: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
-        self.write_status(&RunStatus { state: RunState::Pending, at, reason: reason.to_owned(), waits: true })
+        let (state, reason) = (RunState::Pending, reason.to_owned());
+        self.write_status(&RunStatus { state, at, reason, waits: true, refused_by_verifier: None })
     }
 
     fn write_status(&self, status: &RunStatus) -> Result<(), StagedRunError> {

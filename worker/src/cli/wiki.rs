@@ -60,8 +60,11 @@ pub(crate) enum WikiCommand {
         #[arg(long, value_name = "SOURCE")]
         supersedes: Option<String>,
     },
-    /// Measure how well the verifier finds faults
-    #[command(subcommand, after_help = "Example:\n  steward wiki eval run allotment --planted")]
+    /// Measure how many claims their quotes carry, and how well the verifier finds faults
+    #[command(
+        subcommand,
+        after_help = "Examples:\n  steward wiki eval run allotment\n  steward wiki eval run allotment --planted"
+    )]
     Eval(EvalCommand),
     /// Show what was changed in the wikis and what waits, and take it back
     #[command(subcommand, after_help = "Example:\n  steward wiki runs list")]
@@ -191,20 +194,20 @@ pub(crate) enum WikiCommand {
 /// The options of `steward wiki eval`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
-    /// Plant faults into copies of claims, and count which of them the verifier finds
+    /// Ask the verifier about a sample of claims as they stand, or about copies with planted faults
     #[command(
-        after_help = "Example:\n  steward wiki eval run allotment --planted --claims 20\n\nEach claim is about four questions, and a call holds 12. \
-        Nothing in the wiki is changed. Exits with 3 when there is no verifier, or too few claims."
+        after_help = "Examples:\n  steward wiki eval run allotment\n  steward wiki eval run allotment --planted --claims 20\n\nA call holds 12 questions; with \
+        --planted each claim is about four. Nothing in the wiki is changed. Exits with 3 when there is no verifier, or too few claims."
     )]
     Run {
         /// The name of the wiki
         wiki: String,
-        /// The only measurement there is so far
-        #[arg(long, required = true)]
+        /// Plant faults into copies of claims, and count which of them the verifier finds
+        #[arg(long)]
         planted: bool,
-        /// How many claims are taken at most
-        #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(2..=200))]
-        claims: u32,
+        /// How many claims are taken at most: 50, or 40 with --planted
+        #[arg(long, value_parser = clap::value_parser!(u32).range(2..=200))]
+        claims: Option<u32>,
     },
     /// Show all measurements of a wiki
     #[command(after_help = "Example:\n  steward wiki eval report allotment --json")]

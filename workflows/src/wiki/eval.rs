@@ -1,4 +1,4 @@
-//! `EvalWorkflow`: measures the verifier on the claims of a wiki.
+//! `EvalWorkflow`: measures the claims of a wiki by its verifier, or the verifier by them.
 //!
 //! Each call is one activity of the process that holds the vault, which keeps the verdicts and the report. The workflow holds no
 //! words of a claim.
@@ -11,6 +11,7 @@ use crate::steward::tick::permanent_failure;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use steward_domain::wiki::fidelity::EvalMethod;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
@@ -22,6 +23,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(420);
 pub struct EvalInput {
     /// The name of the wiki.
     pub wiki: String,
+    #[serde(default, skip_serializing_if = "EvalMethod::is_planted")]
+    pub method: EvalMethod,
     /// The most claims that are taken, 2 to 200.
     pub claims: u32,
     /// The person's name, as they gave it.

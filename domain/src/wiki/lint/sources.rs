@@ -4,6 +4,7 @@
 
 use super::{WikiFacts, report};
 use crate::wiki::finding::{FindingCode, Severity, WikiFinding};
+use crate::wiki::names::name_summary;
 use crate::wiki::page::WikiPage;
 use crate::wiki::standard::FieldPath;
 use crate::wiki::{SOURCES_FILE, SOURCES_FOLDER};
@@ -37,11 +38,17 @@ pub(super) fn check_sources(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
         }
         let replaced = |(at, id): (usize, &String)| {
             let newer = facts.sources.get(id)?.superseded_by.as_ref().filter(|newer| !page.sources.contains(newer))?;
-            Some((at, id.clone(), newer))
+            // Whoever confirmed the page since has compared it. The summary of the old source says what that one says.
+            let added = facts.sources.get(newer).and_then(|newer| newer.captured_at);
+            let is_compared = page.find_confirmed_at().is_some_and(|at| added.is_some_and(|added| at > added));
+            (!is_compared && page.slug != name_summary(id)).then(|| (at, id.clone(), newer))
         };
         for (at, id, newer) in page.sources.iter().enumerate().filter_map(replaced) {
             let problem = format!("it rests on the source `{id}`, which `{newer}` replaces");
-            let fix = format!("compare its claims with `{newer}`, and correct them or cite it");
+            let fix = format!(
+                "compare it with `{newer}`; then add that to `sources`, or confirm it: `steward wiki lint <wiki> --confirm {}`",
+                page.slug
+            );
             let field = FieldPath::from_key("sources").join_item(at);
             found.push(report(page, FindingCode::SourceSuperseded, Severity::Info, &field, &problem, &fix));
         }

@@ -42,7 +42,8 @@ impl RunLimits {
     /// # Errors
     /// Which names there are, or what is no number.
     pub fn set(&mut self, text: &str) -> Result<(), String> {
-        let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` is not like calls=80"))?;
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| format!("`{text}` is not <limit>=<number>, such as calls=80"))?;
         let number = value.parse().ok().filter(|number| *number > 0);
         let number: u64 = number.ok_or_else(|| format!("{name}: `{value}` is not a number from 1 on"))?;
         let limit = match name {

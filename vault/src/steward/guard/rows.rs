@@ -211,10 +211,15 @@ pub(super) async fn record_call_outcome(
         SettlementOutcome::Failed => ("failed", TokenUsage::default()),
         SettlementOutcome::NotSent => ("not_sent", TokenUsage::default()),
     };
-    sqlx::query("UPDATE call SET outcome = ?, prompt_tokens = ?, completion_tokens = ? WHERE call_id = ?")
+    // A call that may have cost something keeps its estimate if nobody said what it used.
+    let is_known = usage != TokenUsage::default() || matches!(outcome, SettlementOutcome::RateLimited { .. });
+    let count = |tokens| is_known.then(|| i64::try_from(tokens).unwrap_or(i64::MAX));
+    let update = "UPDATE call SET outcome = ?, prompt_tokens = COALESCE(?, prompt_tokens), completion_tokens = ? \
+        WHERE call_id = ?";
+    sqlx::query(update)
         .bind(word)
-        .bind(i64::try_from(usage.prompt_tokens).unwrap_or(i64::MAX))
-        .bind(i64::try_from(usage.completion_tokens).unwrap_or(i64::MAX))
+        .bind(count(usage.prompt_tokens))
+        .bind(count(usage.completion_tokens))
         .bind(&call.0)
         .execute(db)
         .await?;

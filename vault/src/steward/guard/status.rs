@@ -118,7 +118,7 @@ impl LedgerWindows<'_> {
 
     async fn sum_day_usage(&mut self) -> LedgerSqlResult<TokenUsage> {
         let sum = "SELECT total(prompt_tokens), total(completion_tokens) FROM call \
-            WHERE reserved_us > ? AND outcome IS NOT NULL";
+            WHERE reserved_us > ? AND completion_tokens IS NOT NULL";
         let (prompt, completion): (f64, f64) =
             sqlx::query_as(sum).bind(self.window_start(DAY)).fetch_one(&mut *self.db).await?;
         Ok(TokenUsage { prompt_tokens: prompt as u64, completion_tokens: completion as u64 })

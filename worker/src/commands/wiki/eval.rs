@@ -1,6 +1,6 @@
-//! `steward wiki eval`: how well the verifier finds faults, measured on the claims of a wiki.
+//! `steward wiki eval`: how many claims their quotes carry, and how well the verifier finds faults in copies of them.
 //!
-//! It is a report: nothing opens or closes by it.
+//! Both are reports: nothing opens or closes by them.
 
 use super::{OpenedWikis, open_vault};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
@@ -12,24 +12,34 @@ use std::path::Path;
 use std::time::Duration;
 use steward_domain::record::plain_text::count_noun;
 use steward_domain::trust::wilson::RateEstimate;
+use steward_domain::wiki::fidelity::{EvalMethod, FidelityReport};
 use steward_domain::wiki::planted::PlantedReport;
 use steward_server::temporal::resolve::ResolutionClient;
-use steward_vault::wiki::evals::read_evals;
+use steward_vault::wiki::evals::{EvalReport, read_evals};
 use steward_vault::wiki::state::find_wiki_folder;
 use steward_workflows::{EvalInput, EvalOutput};
 
 /// How long a person waits for a measurement.
 const PATIENCE: Duration = Duration::from_secs(70 * 60);
 
+/// How many claims are taken at most.
+const DEFAULT_CLAIMS: u32 = 50;
+const DEFAULT_PLANTED: u32 = 40;
+
 pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let OpenedWikis { config, root } = open_vault(vault)?;
     match command {
-        EvalCommand::Run { wiki, claims, planted: _ } => {
+        EvalCommand::Run { wiki, claims, planted } => {
             find_wiki_folder(&root, &wiki)?;
-            eprintln!("The verifier is asked about claims and about copies with faults, 12 for each call.");
+            let (method, most, about) = match planted {
+                true => (EvalMethod::Planted, DEFAULT_PLANTED, "claims and about copies with faults"),
+                false => (EvalMethod::Fidelity, DEFAULT_CLAIMS, "claims as they stand"),
+            };
+            eprintln!("The verifier is asked about {about}, 12 for each call.");
+            let claims = claims.unwrap_or(most);
             let by = steward_server::access::parse_caller_name(&config.operator)?;
             let at = Utc::now();
-            let input = EvalInput { wiki: wiki.clone(), claims, by: by.clone(), at };
+            let input = EvalInput { wiki: wiki.clone(), method, claims, by: by.clone(), at };
             let output = request_from_vault(&config, async |client: ResolutionClient| {
                 client.request_eval(input, PATIENCE).await
             })
@@ -38,14 +48,14 @@ pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: Command
                 out.print_value(&output, || format!("refused: {}", escape_text(message)))?;
                 return Ok(CommandExit::Refused);
             }
-            let report = read_evals(&root, &wiki)?.into_iter().rev().find(|report| report.by == by && report.at == at);
+            let report = read_evals(&root, &wiki)?.into_iter().rev().find(|report| report.is_request(&by, at));
             let report = report.context("the report is not kept any more")?;
             out.print_value(&report, || describe(&report))?;
         }
         EvalCommand::Report { wiki } => {
             let reports = read_evals(&root, &wiki)?;
             out.print_value(&reports, || match reports.last() {
-                None => format!("no verifier was measured on {wiki} yet: `steward wiki eval run {wiki} --planted`"),
+                None => format!("nothing was measured on {wiki} yet: `steward wiki eval run {wiki}`"),
                 Some(_) => reports.iter().map(describe).collect::<Vec<_>>().join("\n\n"),
             })?;
         }
@@ -53,7 +63,37 @@ pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: Command
     Ok(CommandExit::Ok)
 }
 
-fn describe(report: &PlantedReport) -> String {
+fn describe(report: &EvalReport) -> String {
+    match report {
+        EvalReport::Fidelity(report) => describe_fidelity(report),
+        EvalReport::Planted(report) => describe_planted(report),
+    }
+}
+
+fn describe_fidelity(report: &FidelityReport) -> String {
+    let rate = report.fidelity();
+    let head = format!(
+        "{} on {}, {}",
+        if report.model.is_empty() { "no verifier" } else { &report.model },
+        report.wiki,
+        report.at.format("%Y-%m-%d %H:%M UTC")
+    );
+    let refused = report.refused.iter().map(|it| format!("  {} in {}: {}", it.claim, it.file, it.reason));
+    let lines = [
+        head,
+        format!(
+            "the quotes carry {} of {}: {} {}",
+            rate.count,
+            count_noun(rate.of, "claim"),
+            describe_rate(&rate),
+            report.state()
+        ),
+    ];
+    let text: Vec<String> = lines.into_iter().chain(refused).map(|line| escape_text(&line)).collect();
+    format!("{}\n{} tokens in, {} out", text.join("\n"), report.tokens.prompt_tokens, report.tokens.completion_tokens)
+}
+
+fn describe_planted(report: &PlantedReport) -> String {
     let mut table = create_table(&["fault", "planted", "found", "share found, 95 %"]);
     for score in &report.faults {
         let share = describe_rate(&RateEstimate::new(score.found, score.planted));

@@ -105,8 +105,8 @@ pub(super) async fn run(
         })?;
         return Ok(CommandExit::Ok);
     }
-    if options.dry_run {
-        return preview::run(&config, &root, &root.path().join(&folder), &targets, &options.limits, out).await;
+    if options.unverified && !config.wiki_allow_unverified {
+        bail!("--no-verify needs STEWARD_WIKI_ALLOW_UNVERIFIED=true");
     }
     match &options.supersedes {
         Some(_) if targets.len() > 1 => bail!("--supersedes needs exactly one document"),
@@ -114,6 +114,9 @@ pub(super) async fn run(
             bail!("--supersedes: there is no source `{}`: `steward wiki sources {wiki}` shows all", escape_text(old))
         }
         _ => {}
+    }
+    if options.dry_run {
+        return preview::run(&config, &root, &root.path().join(&folder), &targets, &options, out).await;
     }
     let by = steward_server::access::parse_caller_name(&config.operator)?;
     let (is_by_model, patience) = (has_model(&config), find_patience(&config));
@@ -187,7 +190,7 @@ impl IngestSession<'_> {
         };
         // A source without text is kept, and no page can be made of it.
         let has_text = !matches!(&added, Some(WikiRunOutput::Done { notes, .. }) if !notes.is_empty());
-        if let (Some(source), Some(old)) = (&source, &self.options.supersedes) {
+        if let (Some(source), Some(old), true) = (&source, &self.options.supersedes, has_text) {
             let request = WikiRequest::Supersede { old: old.clone(), new: source.id.clone() };
             if let (refused @ Some(WikiRunOutput::Refused { .. }), _) = self.add(client, request).await? {
                 return Ok(IngestedDocument { document, added: refused, ingested: None, failed: None });

@@ -3,7 +3,7 @@
 //! A document from elsewhere is read where it lies. The limits are those that hold for a run; the estimate is what the same
 //! model took for each character so far.
 
-use super::ingest::IngestTarget;
+use super::ingest::{IngestOptions, IngestTarget};
 use super::open_folder;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
@@ -67,20 +67,20 @@ pub(super) async fn run(
     root: &VaultRoot,
     wiki: &Path,
     targets: &[IngestTarget],
-    limits: &RunLimits,
+    options: &IngestOptions,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let model = create_wiki_clerk(config)?.describe_model();
     let session = PreviewSession {
         config,
         wiki,
-        has_verifier: create_wiki_verifier(config)?.describe_model().is_some(),
+        has_verifier: !options.unverified && create_wiki_verifier(config)?.describe_model().is_some(),
         measured: match &model {
             Some(model) => StagedRuns::new(root).measure_usage(model)?,
             None => MeasuredUsage::default(),
         },
         model,
-        limits: *limits,
+        limits: options.limits,
     };
     let mut previews = Vec::new();
     for target in targets {

@@ -136,13 +136,19 @@ async fn approve(
     override_reason: Option<String>,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
+    if out.json {
+        bail!("a person must see the run first: leave out --json");
+    }
     let NamedRun { run, wiki } = find_run(root, name)?;
     let shown = read_shown(root, &run)?;
     let command = if override_reason.is_some() { "override" } else { "approve" };
     let staged = match (&shown.staged, &override_reason) {
         (Some(staged), None) if shown.row.waits => staged.clone(),
         (Some(staged), Some(_)) if shown.may_override => staged.clone(),
-        (_, Some(_)) => bail!("no verifier refused the run {run}: it is {}", shown.row.describe_state()),
+        (_, Some(_)) => bail!(
+            "the run {run} cannot be overridden: it is {}, and no verifier refused what is staged",
+            shown.row.describe_state()
+        ),
         (_, None) => bail!("the run {run} does not wait: it is {}", shown.row.describe_state()),
     };
     out.print_text(&describe(&shown))?;

@@ -126,6 +126,9 @@ async fn a_call_about_a_wiki_counts_as_it_was_estimated_until_it_has_ended() {
     let settlement = Settlement { call_id: CallId("a".into()), outcome: SettlementOutcome::Answered { usage } };
     ledger.settle(&settlement, at(2)).await.unwrap();
     granted(ledger.reserve(&writes("b", "allotment", 6_000), at(2)).await);
+    // One that failed may have cost what it was estimated at.
+    let failed = Settlement { call_id: CallId("b".into()), outcome: SettlementOutcome::Failed };
+    ledger.settle(&failed, at(3)).await.unwrap();
     assert_eq!(
         cap_of(ledger.reserve(&writes("d", "allotment", 200), at(3)).await),
         (GuardCap::WikiTokens, Some(86_400))
