@@ -215,14 +215,11 @@ impl World {
 
     /// The output of a `temporal …` command for this namespace.
     pub async fn temporal(&self, arguments: &[&str]) -> String {
-        let run = async || {
+        let ended = async || {
             let mut command = tokio::process::Command::new(run::temporal_cli());
             command.args(arguments).args(["--address", server::address().await, "--namespace", &self.namespace]);
-            command.kill_on_drop(true).output().await.unwrap()
-        };
-        // A busy server asks for patience.
-        let ended = async || {
-            let output = run().await;
+            let output = command.kill_on_drop(true).output().await.unwrap();
+            // A busy server asks for patience.
             let is_busy = String::from_utf8_lossy(&output.stderr).contains("consistent query buffer is full");
             (!is_busy).then_some(output)
         };

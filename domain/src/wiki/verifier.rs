@@ -143,6 +143,15 @@ impl VerifierProgress {
     }
 }
 
+/// The model that gave the last verdicts, as in `openai/gpt-4.1`.
+#[must_use]
+pub fn find_verifier_model(lines: &[VerifierLine]) -> Option<String> {
+    lines.iter().rev().find_map(|line| match line {
+        VerifierLine::Verdicts { clerk, .. } => Some(format!("{}/{}", clerk.provider, clerk.model)),
+        VerifierLine::Form | VerifierLine::Failed { .. } | VerifierLine::Limited => None,
+    })
+}
+
 /// What a verifier has to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VerifierStep {

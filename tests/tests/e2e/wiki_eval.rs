@@ -4,6 +4,7 @@
 use crate::wiki_runs::{Desk, LEASE};
 use serde_json::{Value, json};
 use steward_tests::clerk::{Asked, Clerk, Says};
+use steward_tests::steward::Steward;
 
 /// A verifier that knows these words as faults, and nothing else.
 fn report(asked: &Asked, faults: &[&str]) -> Says {
@@ -15,6 +16,13 @@ fn report(asked: &Asked, faults: &[&str]) -> Says {
     };
     let claims: Vec<Value> = asked.question["claims"].as_array().unwrap().iter().map(verdict).collect();
     Says::Calls(vec![("report_claims".to_owned(), json!({"claims": claims}))])
+}
+
+fn with_verifier(desk: &Desk, clerk: &Clerk) -> Steward {
+    desk.steward
+        .with("STEWARD_WIKI_VERIFIER", "anthropic")
+        .with("STEWARD_WIKI_VERIFIER_BASE_URL", &clerk.address)
+        .with("STEWARD_WIKI_VERIFIER_MODEL", "checker")
 }
 
 fn find<'r>(report: &'r Value, fault: &str) -> &'r Value {
@@ -36,11 +44,7 @@ async fn a_verifier_is_measured_by_planted_faults_and_nothing_changes() {
         _ => report(asked, &["reset --force", "According to the mayor"]),
     })
     .await;
-    let steward = desk
-        .steward
-        .with("STEWARD_WIKI_VERIFIER", "anthropic")
-        .with("STEWARD_WIKI_VERIFIER_BASE_URL", &clerk.address)
-        .with("STEWARD_WIKI_VERIFIER_MODEL", "checker");
+    let steward = with_verifier(&desk, &clerk);
     let _worker = desk.world.worker_with(&steward).await;
     let measured = steward.run(&["wiki", "eval", "run", "allotment", "--planted", "--json"]).await.expect(0).json();
     assert_eq!(measured["model"], "anthropic/checker", "{measured:#}");
@@ -75,11 +79,7 @@ async fn a_sample_of_claims_names_those_that_their_quotes_do_not_carry() {
         page.replacen("\"The lease of Plot 12 ends", "\"The rent of Plot 12 ends", 1)
     });
     let clerk = Clerk::start(|asked| report(asked, &["by the river"])).await;
-    let steward = desk
-        .steward
-        .with("STEWARD_WIKI_VERIFIER", "anthropic")
-        .with("STEWARD_WIKI_VERIFIER_BASE_URL", &clerk.address)
-        .with("STEWARD_WIKI_VERIFIER_MODEL", "checker");
+    let steward = with_verifier(&desk, &clerk);
     let _worker = desk.world.worker_with(&steward).await;
     let measured = steward.run(&["wiki", "eval", "run", "allotment", "--json"]).await.expect(0).json();
     let refused = measured["refused"].as_array().unwrap();

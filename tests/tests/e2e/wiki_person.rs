@@ -149,7 +149,7 @@ async fn a_newer_document_replaces_an_older_one_and_what_rests_on_the_old_one_is
 }
 
 #[tokio::test]
-async fn a_page_that_a_person_confirms_is_not_stale_until_its_time_is_over_again() {
+async fn a_page_that_a_person_confirms_is_not_stale_and_that_goes_back() {
     let desk = disputed().await;
     let _worker = desk.world.worker().await;
     desk.edit("_sources.json", |text| text.replace("\"captured_at\": \"20", "\"captured_at\": \"19"));

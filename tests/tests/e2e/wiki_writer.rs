@@ -333,6 +333,9 @@ async fn what_the_verifier_refuses_three_times_or_does_not_answer_is_not_committ
     let unseen = desk.steward.run(&arguments).await.expect(3);
     assert!(unseen.out.contains("wiki runs override") && !desk.has("entities/plot-12.md"), "{unseen}");
     desk.steward.run(&["wiki", "runs", "approve", run]).await.expect(1);
+    desk.steward.run_in_terminal(&[&arguments[..], &["--json"]].concat(), "y\n").await.expect(1);
+    desk.steward.run_in_terminal(&["wiki", "runs", "override", run, "--reason", " "], "y\n").await.expect(3);
+    assert!(!desk.has("entities/plot-12.md"));
     desk.steward.run_in_terminal(&arguments, "y\n").await.expect(0);
     assert!(desk.has("entities/plot-12.md"));
     let shown = desk.steward.run(&["wiki", "runs", "show", run]).await.expect(0).out;
@@ -367,6 +370,9 @@ async fn a_person_limits_one_run_and_lets_another_go_unchecked() {
     let spent = ingest(&desk.steward, &["--budget", "calls=1"]).await.expect(3).json();
     let message = spent[0]["ingested"]["message"].as_str().unwrap();
     assert!(message.starts_with("budget") && writer.asked().len() == 1, "{spent:#}");
+    // The limit was reached, and no verifier refused it.
+    let run = spent[0]["ingested"]["run"].as_str().unwrap();
+    desk.steward.run(&["wiki", "runs", "override", run, "--reason", "mine"]).await.expect(1);
     let refused = ingest(&desk.steward, &["--no-verify"]).await.expect(1).err;
     assert!(refused.contains("STEWARD_WIKI_ALLOW_UNVERIFIED"), "{refused}");
     let open = desk.steward.with("STEWARD_WIKI_ALLOW_UNVERIFIED", "true");
@@ -378,5 +384,20 @@ async fn a_person_limits_one_run_and_lets_another_go_unchecked() {
     let _worker = desk.world.worker_with(&steward).await;
     let done = ingest(&steward, &["--no-verify"]).await.expect(0).json();
     assert_eq!((&done[0]["ingested"]["kind"], strict.asked().len()), (&json!("committed"), 0), "{done:#}");
+    desk.is_sound().await;
+}
+
+#[tokio::test]
+async fn a_call_that_can_never_fit_into_the_tokens_of_a_day_ends_the_run() {
+    let writer = Clerk::start(|asked| answer(&good_turns(), asked)).await;
+    let desk = desk("openai", &writer).await;
+    let steward = desk.steward.with("STEWARD_CAPS_WIKI_TOKENS_PER_DAY", "10");
+    let _worker = desk.world.worker_with(&steward).await;
+    let document = desk.write("2026-11-20-lease.md", LEASE);
+    let refused = steward.run(&["wiki", "ingest", "allotment", &document, "--json"]).await.expect(3).json();
+    let message = refused[0]["ingested"]["message"].as_str().unwrap();
+    assert!(message.contains("raise STEWARD_CAPS_WIKI_TOKENS_PER_DAY"), "{refused:#}");
+    let runs = steward.run(&["wiki", "runs", "list", "--json"]).await.expect(0).json();
+    assert_eq!((&runs[0]["state"], writer.asked().len()), (&json!("rejected"), 0), "{runs:#}");
     desk.is_sound().await;
 }

@@ -10,7 +10,8 @@ use crate::wiki::state::ReadWiki;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::verifier::{
-    ClaimCheck, VerifierLine, VerifierProgress, VerifierStep, count_calls, find_next_step, list_checks,
+    ClaimCheck, VerifierLine, VerifierProgress, VerifierStep, count_calls, find_next_step, find_verifier_model,
+    list_checks,
 };
 use steward_domain::wiki::writer::windows::cut_windows;
 
@@ -74,11 +75,7 @@ pub(crate) fn find_verifier(
     files: &[RunFile],
 ) -> Result<Option<String>, WikiRunError> {
     let lines = run.read_verifier()?;
-    let clerk = lines.iter().rev().find_map(|line| match line {
-        VerifierLine::Verdicts { clerk, .. } => Some(format!("{}/{}", clerk.provider, clerk.model)),
-        _ => None,
-    });
-    let Some(clerk) = clerk else { return Ok(None) };
+    let Some(clerk) = find_verifier_model(&lines) else { return Ok(None) };
     let (checks, max_calls) = read_checks(root, wiki, run, &wiki.state.pages, files)?;
     Ok((find_next_step(&checks, &lines, max_calls) == VerifierStep::Passed).then_some(clerk))
 }

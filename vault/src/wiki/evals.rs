@@ -20,7 +20,8 @@ use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::planted::{PlantedCase, PlantedReport, plant_faults, score_cases};
 use steward_domain::wiki::verifier::{
-    ClaimCheck, ClaimVerdict, VerifierLine, VerifierProgress, VerifierStep, count_calls, find_next_step, list_checks,
+    ClaimCheck, ClaimVerdict, VerifierLine, VerifierProgress, VerifierStep, count_calls, find_next_step,
+    find_verifier_model, list_checks,
 };
 use steward_domain::wiki::writer::budget::RunLimits;
 
@@ -142,11 +143,11 @@ impl EvalSession {
     /// # Errors
     /// [`ReadWikiError`].
     pub fn keep_report(&self, by: &str, at: DateTime<Utc>) -> Result<(), ReadWikiError> {
-        let (mut verdicts, mut model, mut tokens) = (Vec::<ClaimVerdict>::new(), String::new(), TokenUsage::default());
+        let model = find_verifier_model(&self.lines).unwrap_or_default();
+        let (mut verdicts, mut tokens) = (Vec::<ClaimVerdict>::new(), TokenUsage::default());
         for line in &self.lines {
             if let VerifierLine::Verdicts { verdicts: given, clerk } = line {
                 verdicts.extend(given.iter().cloned());
-                model = format!("{}/{}", clerk.provider, clerk.model);
                 tokens.prompt_tokens += clerk.tokens.prompt_tokens;
                 tokens.completion_tokens += clerk.tokens.completion_tokens;
             }
@@ -201,7 +202,7 @@ fn read_claim_checks(folder: &WikiFolder, path: &str, seed: &str) -> Vec<(String
     list_checks(&[], &files, &finders).into_iter().map(|check| (topic(&check), check)).collect()
 }
 
-/// The texts of the sources that these pages cite. One that cannot be read is left out, and so are the claims on it.
+/// The texts of the sources that these pages cite. One that cannot be read is left out, so no quote stands in it.
 fn read_cited(
     folder: &WikiFolder,
     contents: &WikiContents,

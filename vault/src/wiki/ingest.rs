@@ -28,7 +28,7 @@ use steward_domain::wiki::quote::QuoteFinder;
 use steward_domain::wiki::registry::{WikiSource, list_replaced};
 use steward_domain::wiki::run::{RunSource, WikiMark, WikiRunType};
 use steward_domain::wiki::source_text::SourceText;
-use steward_domain::wiki::verifier::VerifierLine;
+use steward_domain::wiki::verifier::find_verifier_model;
 use steward_domain::wiki::verify::{RulesVerdict, Verdict, VerifyInput, verify_run};
 
 /// A run that was committed.
@@ -291,11 +291,7 @@ fn describe_verdict(meta: &RunMeta, verdict: &RulesVerdict) -> String {
 /// Who refused a run, and how many of its claims.
 fn find_refusal(run: &StagedRun) -> Result<Option<String>, WikiRunError> {
     let count = run.read_verdict()?.map_or(0, |verdict| verdict.findings.len());
-    let lines = run.read_verifier()?;
-    let clerk = lines.iter().rev().find_map(|line| match line {
-        VerifierLine::Verdicts { clerk, .. } => Some(format!("{}/{}", clerk.provider, clerk.model)),
-        _ => None,
-    });
+    let clerk = find_verifier_model(&run.read_verifier()?);
     Ok(clerk.map(|clerk| format!("{clerk}, which refused {}", count_noun(count as u64, "claim"))))
 }
 

@@ -234,7 +234,7 @@ pub(crate) enum RunsCommand {
     },
     /// Commit a run that waits, after you have seen it
     #[command(
-        after_help = "Example:\n  steward wiki runs approve 3f9a1c22\n\nNeeds a terminal. Exits with 3 when nothing was committed."
+        after_help = "Example:\n  steward wiki runs approve 3f9a1c22\n\nNeeds a terminal. Exits with 3 when you do not agree or it is refused."
     )]
     Approve {
         /// The run
@@ -243,7 +243,7 @@ pub(crate) enum RunsCommand {
     /// Commit a run that a verifier refused, after you have seen it
     #[command(
         after_help = "Example:\n  steward wiki runs override 3f9a1c22 --reason \"the letter says so on page 2\"\n\n\
-        What the rules find cannot be overridden. Needs a terminal. Exits with 3 when nothing was committed."
+        What the rules find cannot be overridden. Needs a terminal. Exits with 3 when you do not agree or it is refused."
     )]
     Override {
         /// The run

@@ -165,9 +165,14 @@ fn sources_that_changed_or_are_gone_are_found() {
     replaced.sources.insert("letter".into(), letter);
     replaced.pages[0].1 = page("plot", "entity", "sources: [lease, letter]\n", "The plot has [[water]].");
     assert_eq!(replaced.lint(), ["concepts/water.md:7 source_superseded info"]);
+    let summary = page("summary-lease", "summary", "sources: [lease]\n", "[[plot]] [[water]]");
+    let mut replaced = replaced.with_page("summaries/summary-lease.md", summary);
+    let unlinked = "summaries/summary-lease.md:0 unlinked info";
+    let expected = ["concepts/water.md:7 source_superseded info", unlinked];
+    assert_eq!(replaced.lint(), expected, "a summary says what its source says");
     let confirmed = "sources: [lease]\nmetadata: {steward: {confirmed_at: \"2026-11-20T00:00:00Z\"}}\n";
     replaced.pages[1].1 = page("water", "concept", confirmed, "Water for [[plot|the plot]].");
-    assert_eq!(replaced.lint(), Vec::<String>::new(), "it was compared since");
+    assert_eq!(replaced.lint(), [unlinked], "it was compared since");
 }
 
 #[test]

@@ -5,17 +5,16 @@
 use super::open_wiki;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::wiki::SOURCES_FOLDER;
 use steward_domain::wiki::registry::WikiSource;
 use steward_domain::wiki::source_text::find_format;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::folder::WikiContents;
 use steward_vault::wiki::state::ReadWikiError;
-use utoipa::ToSchema;
 
 /// What became of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum WikiSourceState {
@@ -34,7 +33,7 @@ pub enum WikiSourceState {
 }
 
 /// A source in a list.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize)]
 pub struct WikiSourceRow {
     /// `None` for a file that is not registered.
     pub id: Option<String>,
@@ -73,8 +72,8 @@ fn list_rows(contents: &WikiContents) -> Vec<WikiSourceRow> {
         pages: citing.get(source.id.as_str()).copied().unwrap_or(0),
     });
     let range = format!("{SOURCES_FOLDER}/")..format!("{SOURCES_FOLDER}0");
-    let is_known = |path: &&String| contents.sources.values().any(|source| source.path == **path);
-    let new = contents.files.range(range).filter(|path| !is_known(path)).map(|path| WikiSourceRow {
+    let paths: BTreeSet<&str> = contents.sources.values().map(|source| source.path.as_str()).collect();
+    let new = contents.files.range(range).filter(|path| !paths.contains(path.as_str())).map(|path| WikiSourceRow {
         id: None,
         path: path.clone(),
         title: String::new(),

@@ -119,10 +119,8 @@ pub(super) async fn list_wiki_calls(
     let select = "SELECT account.reserved_us, COALESCE(prompt_tokens, 0) + COALESCE(completion_tokens, 0) FROM account \
         JOIN call USING (call_id) WHERE kind = ? AND name = ? ORDER BY account.reserved_us";
     let rows: Vec<(i64, i64)> = sqlx::query_as(select).bind(WIKI_TOKENS).bind(wiki).fetch_all(db).await?;
-    let read = |(at, tokens): (i64, i64)| {
-        Ok(parse_instant(Some(at))?.map(|at| (at, u64::try_from(tokens).unwrap_or(u64::MAX))))
-    };
-    rows.into_iter().filter_map(|row| read(row).transpose()).collect()
+    let read = |(at, tokens)| Ok((parse_micros(at)?, u64::try_from(tokens).unwrap_or(u64::MAX)));
+    rows.into_iter().map(read).collect()
 }
 
 /// Counts a call on its accounts, and on one more that has no cap of calls.
@@ -248,7 +246,10 @@ pub(super) fn to_micros(at: DateTime<Utc>) -> i64 {
 }
 
 pub(super) fn parse_instant(micros: NullableMicros) -> LedgerSqlResult<Option<DateTime<Utc>>> {
-    let Some(micros) = micros else { return Ok(None) };
+    micros.map(parse_micros).transpose()
+}
+
+fn parse_micros(micros: i64) -> LedgerSqlResult<DateTime<Utc>> {
     let at = DateTime::from_timestamp_micros(micros);
-    at.map(Some).ok_or_else(|| sqlx::Error::Decode(format!("{micros} is not a valid instant").into()))
+    at.ok_or_else(|| sqlx::Error::Decode(format!("{micros} is not a valid instant").into()))
 }
