@@ -22,14 +22,17 @@ use chrono::Utc;
 use file_back::stage_filed_answer;
 use reader::DocumentReader;
 use stage::{StageSettings, stage_source};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use steward_domain::action::audit::WorkflowRef;
+use steward_domain::wiki::gates::WikiSettings;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::{RunId, WikiMode};
 use steward_domain::wiki::source_text::find_format;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::wiki::folder::WikiFolder;
-use steward_vault::wiki::ingest::{RunApproval, describe_findings};
+use steward_vault::wiki::ingest::{RunApproval, describe_findings, find_coverage};
+use steward_vault::wiki::metrics::keep_coverage;
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunState, RunStatus, StagedRun, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
@@ -58,6 +61,8 @@ pub struct WikiActivities {
     pub vault: VaultContext,
     /// What happens to a run that passed.
     pub mode: WikiMode,
+    /// What may happen in each wiki that nobody asked for.
+    pub wikis: Arc<BTreeMap<String, WikiSettings>>,
     pub reader: DocumentReader,
     /// Who writes the pages.
     pub writer: WikiWriter,
@@ -147,6 +152,8 @@ impl WikiActivities {
     fn stage_settings(&self) -> StageSettings {
         StageSettings {
             mode: self.mode,
+            live_mode: self.vault.settings.policy.mode,
+            wikis: Arc::clone(&self.wikis),
             model: self.writer.describe_model(),
             has_verifier: self.writer.has_verifier(),
             allows_unverified: self.writer.allows_unverified,
@@ -282,9 +289,14 @@ fn commit_run(
         let message = format!("the run does not wait, it is {}: {}", status.state, status.reason);
         return Ok(CommitIngestOutput::Refused { status: CONFLICT, message });
     }
-    let notes = run.read_staged()?.map_or_else(Vec::new, |(plan, _)| plan.notes);
+    let staged = run.read_staged()?;
+    let coverage = staged.as_ref().and_then(|(plan, files)| find_coverage(plan, files));
+    let notes = staged.map_or_else(Vec::new, |(plan, _)| plan.notes);
     match writer.commit_staged(&run, approval, workflow) {
         Ok(committed) => {
+            if let Some(coverage) = coverage.filter(|_| !run.meta.is_by_rules()) {
+                keep_coverage(writer.root(), &run.meta, coverage)?;
+            }
             run.set_status(RunState::Committed, Utc::now(), committed.receipt.record.as_str())?;
             let displaced = committed.displaced.iter().map(|path| format!("what was edited there is in {path}"));
             let notes = notes.into_iter().chain(displaced).collect();

@@ -2,7 +2,8 @@
 //!
 //! [`standard`] says which frontmatter is valid, and [`manifest`] what a wiki's `KNOWLEDGE.md` and the views of it amount
 //! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`] and [`registry`] are the files that code
-//! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`verifier`] asks a model about them, and [`planted`] measures it. [`query`] answers questions, [`settle`] ends disputes, and [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
+//! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`verifier`] asks a model about them, [`planted`] measures it, and [`gates`] decides what happens
+//! to a run. [`query`] answers questions, [`settle`] ends disputes, and [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
 
 pub mod assemble;
 mod body;
@@ -11,11 +12,13 @@ pub mod compile;
 pub mod details;
 pub mod fidelity;
 pub mod finding;
+pub mod gates;
 pub mod index_page;
 pub mod lint;
 pub mod log;
 pub mod manifest;
 pub mod merge;
+pub mod metrics;
 pub mod names;
 pub mod overview;
 pub mod page;

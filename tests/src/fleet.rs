@@ -8,10 +8,12 @@ use crate::postgres::Postgres;
 use crate::provider::Provider;
 use crate::steward::Steward;
 use crate::vault::{Signal, Vault};
-use crate::{run, server};
+use crate::run;
+use crate::server::TestServer;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 use temporalio_client::Client;
 use temporalio_client::tonic::IntoRequest;
 use temporalio_common::protos::temporal::api::workflowservice::v1::ListSchedulesRequest;
@@ -24,6 +26,7 @@ pub struct Fleet {
     /// The binary with the database of an operator, and no vault.
     pub operator: Steward,
     pub client: Client,
+    pub server: Arc<TestServer>,
     pub namespace: String,
     /// The URL of an operator.
     pub database: String,
@@ -49,16 +52,17 @@ impl Fleet {
     /// A fleet without tenants.
     pub async fn new(name: &str, postgres: &'static Postgres) -> Self {
         let namespace = format!("rehearsal-{name}");
-        let client = server::namespace(&namespace).await;
+        let server = TestServer::share().await;
+        let client = server.namespace(&namespace).await;
         let (folder, _) = run::new_folder();
         let database = postgres.create_database();
         let mut operator = Steward::new(&folder);
         operator
-            .set("TEMPORAL_ADDRESS", server::address().await)
+            .set("TEMPORAL_ADDRESS", server.address())
             .set("TEMPORAL_NAMESPACE", &namespace)
             .set("STEWARD_FLEET_DB", &database)
             .set("STEWARD_OPERATOR", "ann");
-        let fleet = Self { operator, client, namespace, database, postgres };
+        let fleet = Self { operator, client, server, namespace, database, postgres };
         fleet.run(&["fleet", "init"]).await;
         fleet.run(&["fleet", "bucket", "set", BUCKET, "--calls", "100000/min"]).await;
         fleet
@@ -90,7 +94,7 @@ impl Fleet {
         matters.iter().for_each(|matter| vault.matter(matter));
         let mut steward = Steward::new(&folder);
         steward
-            .set("TEMPORAL_ADDRESS", server::address().await)
+            .set("TEMPORAL_ADDRESS", self.server.address())
             .set("TEMPORAL_NAMESPACE", &self.namespace)
             .set("STEWARD_OPERATOR", "tester")
             .set("STEWARD_VAULT", vault.path().display())

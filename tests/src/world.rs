@@ -2,12 +2,14 @@
 
 use crate::steward::{Running, Said, Steward};
 use crate::vault::Vault;
-use crate::{run, server, wait};
+use crate::server::TestServer;
+use crate::{run, wait};
 use chrono::Utc;
 use rustix::process::Pid;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use steward_domain::steward::tick::TickReport;
@@ -30,6 +32,7 @@ const MAX_TASK_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct World {
     pub vault: Vault,
     pub client: Client,
+    pub server: Arc<TestServer>,
     /// How to start the binary in this world.
     pub steward: Steward,
     pub queue: String,
@@ -52,17 +55,18 @@ impl World {
         let (folder, number) = run::new_folder();
         let vault = Vault::new(folder.join("vault"));
         let (namespace, queue) = (format!("world-{number}"), format!("queue-{number}"));
-        let client = server::namespace(&namespace).await;
+        let server = TestServer::share().await;
+        let client = server.namespace(&namespace).await;
         let mut steward = Steward::new(&folder);
         steward
-            .set("TEMPORAL_ADDRESS", server::address().await)
+            .set("TEMPORAL_ADDRESS", server.address())
             .set("TEMPORAL_NAMESPACE", &namespace)
             .set("STEWARD_TASK_QUEUE", &queue)
             .set("STEWARD_OPERATOR", "tester")
             .set("STEWARD_VAULT", vault.path().display());
         let next = AtomicU32::new(1);
         let indexed = AtomicBool::new(false);
-        Self { vault, client, steward, queue, namespace, folder, task_timeout: TASK_TIMEOUT, next, indexed }
+        Self { vault, client, server, steward, queue, namespace, folder, task_timeout: TASK_TIMEOUT, next, indexed }
     }
 
     /// A world with the matter `house`, its task `rent`, and a signal that says the task is done.
@@ -217,7 +221,7 @@ impl World {
     pub async fn temporal(&self, arguments: &[&str]) -> String {
         let ended = async || {
             let mut command = tokio::process::Command::new(run::temporal_cli());
-            command.args(arguments).args(["--address", server::address().await, "--namespace", &self.namespace]);
+            command.args(arguments).args(["--address", self.server.address(), "--namespace", &self.namespace]);
             let output = command.kill_on_drop(true).output().await.unwrap();
             // A busy server asks for patience.
             let is_busy = String::from_utf8_lossy(&output.stderr).contains("consistent query buffer is full");

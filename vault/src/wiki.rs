@@ -2,7 +2,7 @@
 //!
 //! Any folder can be read, in a vault or not. [`create`] writes the files of a new wiki, [`accept`] puts its manifest in force,
 //! and [`sources`] adds a source. A run is staged outside of the wiki ([`staged`]), by fixed rules ([`ingest`]) or by a model ([`write`]) that another one checks ([`check`]), and then committed ([`commit`]); [`revert`]
-//! takes it back. [`runs`] lists what was done, [`health`] checks a wiki, [`settle`] carries out what a person decides, [`search`] finds pages, [`answers`] keeps what was asked, [`evals`] measures a verifier, and [`why`] says what stands behind a claim.
+//! takes it back. [`runs`] lists what was done, [`pending`] lists sources that wait, [`health`] checks a wiki and [`lint_log`] notes that, [`settle`] carries out what a person decides, [`search`] finds pages, [`answers`] keeps what was asked, [`evals`] and [`metrics`] keep what is measured, and [`why`] says what stands behind a claim.
 
 pub mod accept;
 pub mod answers;
@@ -15,6 +15,9 @@ pub mod folder;
 pub mod health;
 pub mod ingest;
 pub(crate) mod kept;
+pub mod lint_log;
+pub mod metrics;
+pub mod pending;
 pub mod quotes;
 pub mod request;
 pub mod revert;

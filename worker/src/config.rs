@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use steward_activities::signals::purge::KEEP_EVENTS_DAYS;
 use steward_activities::signals::streams::StreamConfig;
@@ -24,6 +25,7 @@ use steward_domain::gates::source_budget::LIVE_PER_SOURCE_DAY;
 use steward_domain::steward::guard::CallCaps;
 use steward_domain::steward::tick::Cadence;
 use steward_domain::trust::demotion::REVERSAL_BUDGET;
+use steward_domain::wiki::gates::WikiSettings;
 use steward_domain::wiki::run::WikiMode;
 use steward_server::access::proxy::TrustedProxies;
 use steward_server::http::listen::CertificateFiles;
@@ -113,6 +115,7 @@ struct RawConfig {
     temporal_ui: Option<String>,
     server: Option<String>,
     streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+    wiki: BTreeMap<String, WikiSettings>,
     tracker: Option<serde_json::Map<String, serde_json::Value>>,
     cadence: Cadence,
     caps: CallCaps,
@@ -159,6 +162,8 @@ pub(crate) struct StewardConfig {
     pub(crate) live_per_source_day: u32,
     /// The share of live changes that may be undone before a source or class is demoted, 0 to 1: 0.05.
     pub(crate) reversal_budget: f64,
+    /// What may happen in each wiki that nobody asked for.
+    pub(crate) wikis: Arc<BTreeMap<String, WikiSettings>>,
     /// What happens to a run of a wiki that a person asked for and that passed.
     pub(crate) wiki_mode: WikiMode,
     /// Whether pages that a model wrote and no second one checked are committed without a person.
@@ -294,6 +299,7 @@ impl StewardConfig {
             default_ceiling,
             live_per_source_day: raw.live_per_source_day.unwrap_or(LIVE_PER_SOURCE_DAY),
             reversal_budget,
+            wikis: Arc::new(raw.wiki),
             wiki_mode: read_wiki_mode(raw.wiki_mode.as_deref(), &mut warnings),
             task_queue: fleet::choose_task_queue(raw.task_queue, fleet.as_ref())?,
             fleet,

@@ -15,7 +15,7 @@ use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
 use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::settle::{ManualRun, SettleChoice};
 use steward_vault::wiki::sources::SourceDocument;
-use steward_vault::wiki::staged::{RunState, StagedRuns};
+use steward_vault::wiki::staged::{RunState, RunStatus, StagedRuns};
 use steward_vault::wiki::state::ReadWikiError;
 use steward_workflows::{CommitIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
 
@@ -69,7 +69,8 @@ pub(super) fn change(
         WikiRequest::Reject { run } => {
             let staged = runs.open(run)?;
             let status = staged.read_status()?;
-            if let Some(status) = status.filter(|status| status.state != RunState::Pending) {
+            let is_open = |status: &RunStatus| matches!(status.state, RunState::Pending | RunState::Verifying);
+            if let Some(status) = status.filter(|status| !is_open(status)) {
                 return Ok(refuse_with(CONFLICT, &format!("the run is {}: {}", status.state, status.reason)));
             }
             staged.set_status(RunState::Rejected, input.at, &format!("{} rejected it", input.by))?;
@@ -84,11 +85,13 @@ pub(super) fn change(
         }
         WikiRequest::Confirm { page } => Ok(describe_manual(writer.confirm_wiki_page(&request, page)?)),
         WikiRequest::Fix => Ok(describe_manual(writer.render_wiki_files(&request)?)),
+        WikiRequest::Lint => Ok(describe_manual(writer.log_wiki_check(&request)?)),
         WikiRequest::Approve { override_reason: Some(reason), .. } if reason.trim().is_empty() => {
             Ok(refuse_with(UNPROCESSABLE, "an override needs a reason"))
         }
-        WikiRequest::Approve { run, staged, override_reason } => {
-            let approval = RunApproval { staged, by: &input.by, override_reason: override_reason.as_deref() };
+        WikiRequest::Approve { run, staged, override_reason, in_terminal } => {
+            let override_reason = override_reason.as_deref();
+            let approval = RunApproval { staged, by: &input.by, override_reason, in_terminal: *in_terminal };
             Ok(describe_commit(commit_run(writer, run, Some(&approval), &request.workflow)?))
         }
     }

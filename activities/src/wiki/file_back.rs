@@ -55,6 +55,7 @@ pub(super) fn stage_filed_answer(
         answer: Some(answer.id.clone()),
         writer: if is_by_rules { RULES_WRITER.to_owned() } else { answer.writer.clone() },
         limits: RunLimits::default(),
+        unattended: false,
     };
     let run = match begin_run(&runs, &meta)? {
         Ok(run) => run,

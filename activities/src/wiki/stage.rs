@@ -4,7 +4,11 @@
 
 use super::{CONFLICT, STOPPED, read_files, reject};
 use chrono::Utc;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use steward_domain::gates::mode::Mode;
 use steward_domain::time::format_millis;
+use steward_domain::wiki::gates::{RunCause, RunDisposition, RunGates, WikiSettings};
 use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
 use steward_domain::wiki::verifier::VerifierStep;
 use steward_domain::wiki::verify::Verdict;
@@ -13,6 +17,7 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::wiki::check::VerifierSession;
 use steward_vault::wiki::ingest::{judge_run, stage_by_rules};
+use steward_vault::wiki::metrics::list_broken_metrics;
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRun, StagedRunError, StagedRuns};
@@ -56,6 +61,7 @@ pub(super) fn stage_source(
         answer: None,
         writer: writer_name.unwrap_or_else(|| RULES_WRITER.to_owned()),
         limits: input.limits,
+        unattended: input.unattended,
     };
     // A repeat after a crash finds its own run committed.
     if wiki.contents.is_ingested(&input.source)
@@ -129,21 +135,16 @@ pub(super) fn finish_staging(
         CheckedPages::Verifying => return Ok(StageIngestOutput::Verifying { run: meta.run }),
     };
     let is_unverified = !meta.is_by_rules() && !is_verified;
-    let is_deferred = wiki.state.manifest.find_text(&["curation", "conflictResolution"]) == Some("defer");
-    let waits =
-        is_draft || settings.mode != WikiMode::Live || is_deferred || is_unverified && !settings.allows_unverified;
+    let disposition = settings.decide(root, wiki, &meta, is_draft, is_unverified)?;
+    let waits = disposition.mode != WikiMode::Live;
     if waits {
         let checked = match (is_unverified, is_verified) {
             (true, _) => "; unverified: no second model checked it",
             (false, true) => ", and a model checked every claim",
             (false, false) => "",
         };
-        let why = match () {
-            () if settings.mode == WikiMode::Shadow => ", in shadow",
-            () if is_deferred => ", because the manifest defers",
-            () => "",
-        };
-        let checked = format!("{checked}{why}");
+        let shown = if disposition.mode == WikiMode::Shadow { "; in shadow" } else { "" };
+        let checked = format!("{checked}{shown}; {}", disposition.reasons.join("; "));
         if let Some((status, message)) = leave_to_person(root, wiki, &run, &checked)? {
             return Ok(StageIngestOutput::Refused { status, message });
         }
@@ -171,13 +172,42 @@ fn leave_to_person(
 /// What decides how a source is staged.
 #[derive(Clone)]
 pub(super) struct StageSettings {
+    /// What happens to runs that a person asked for.
     pub(super) mode: WikiMode,
+    /// How far runs go that nobody asked for.
+    pub(super) live_mode: Mode,
+    pub(super) wikis: Arc<BTreeMap<String, WikiSettings>>,
     /// The model that writes; `None` for fixed rules.
     pub(super) model: Option<String>,
     /// Whether pages that no second model checked may be committed without a person.
     pub(super) allows_unverified: bool,
     /// Whether a model checks what another one wrote.
     pub(super) has_verifier: bool,
+}
+
+impl StageSettings {
+    /// Decides what happens to a run that passed.
+    pub(super) fn decide(
+        &self,
+        root: &VaultRoot,
+        wiki: &ReadWiki,
+        meta: &RunMeta,
+        is_draft: bool,
+        is_unverified: bool,
+    ) -> Result<RunDisposition, ReadWikiError> {
+        let auto_ingest = || self.wikis.get(&meta.wiki).copied().unwrap_or_default().auto_ingest;
+        let gates = RunGates {
+            cause: match meta.unattended {
+                true => RunCause::Unattended(auto_ingest(), self.live_mode),
+                false => RunCause::Attended(self.mode),
+            },
+            is_draft,
+            is_deferred: wiki.state.manifest.find_text(&["curation", "conflictResolution"]) == Some("defer"),
+            is_unverified: is_unverified && !self.allows_unverified,
+            broken: &list_broken_metrics(root, &meta.wiki)?,
+        };
+        Ok(gates.decide())
+    }
 }
 
 /// Whether the pages of a run were checked by a model.

@@ -121,6 +121,16 @@ pub fn assemble_run(state: WikiState, files: Vec<RunFile>, report: &RunReport) -
     Ok(AssembledRun { files: assembly.files, displaced: assembly.displaced })
 }
 
+/// The run that only adds its entry to the log.
+///
+/// # Errors
+/// [`AssembleError`].
+pub fn assemble_entry(state: WikiState, report: &RunReport) -> Result<AssembledRun, AssembleError> {
+    let mut assembly = Assembly { state, report, files: Vec::new(), displaced: Vec::new() };
+    assembly.add_log()?;
+    Ok(AssembledRun { files: assembly.files, displaced: Vec::new() })
+}
+
 /// Changes the pages of a wiki as these files do.
 pub fn apply_files(pages: &mut Vec<WikiPage>, files: &[RunFile]) {
     pages.retain(|page| !files.iter().any(|file| file.path.file() == page.file));

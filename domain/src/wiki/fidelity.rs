@@ -4,6 +4,7 @@
 //! takes as many claims of each topic as there are, one after the other, so that a large topic hides no small one. It is a report:
 //! nothing of the wiki is changed.
 
+use super::metrics::{MetricState, WikiMetric};
 use super::verifier::{ClaimCheck, ClaimVerdict, Support};
 use crate::action::plan::ContentHash;
 use crate::steward::clerk::TokenUsage;
@@ -11,10 +12,6 @@ use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The share of supported claims from which on a wiki is healthy, and from which on it is only degraded.
-pub const HEALTHY_FROM: f64 = 0.95;
-pub const DEGRADED_FROM: f64 = 0.85;
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,18 +29,6 @@ impl EvalMethod {
     pub fn is_planted(&self) -> bool {
         *self == Self::Planted
     }
-}
-
-/// How a metric stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum MetricState {
-    /// Nothing was counted.
-    Unknown,
-    Healthy,
-    Degraded,
-    Broken,
 }
 
 /// A claim that the sample found not to be carried by its quotes.
@@ -86,12 +71,7 @@ impl FidelityReport {
     /// How the wiki stands by the share, whatever its interval.
     #[must_use]
     pub fn state(&self) -> MetricState {
-        match self.fidelity().share {
-            None => MetricState::Unknown,
-            Some(share) if share >= HEALTHY_FROM => MetricState::Healthy,
-            Some(share) if share >= DEGRADED_FROM => MetricState::Degraded,
-            Some(_) => MetricState::Broken,
-        }
+        WikiMetric::Fidelity.judge(&self.fidelity())
     }
 }
 
@@ -180,29 +160,5 @@ mod tests {
         let refused = list_refused(&sample, &verdicts);
         let reasons: Vec<(&str, &str)> = refused.iter().map(|it| (it.claim.as_str(), it.reason.as_str())).collect();
         assert_eq!(reasons, [("b", "a quote does not stand in its source"), ("c", "partially_supports: No.")]);
-    }
-
-    #[test]
-    fn the_state_follows_from_the_share() {
-        let report = |supported, claims| FidelityReport {
-            id: String::new(),
-            wiki: String::new(),
-            at: DateTime::default(),
-            by: String::new(),
-            model: String::new(),
-            claims,
-            supported,
-            refused: Vec::new(),
-            tokens: TokenUsage::default(),
-        };
-        for (supported, claims, state) in [
-            (0, 0, MetricState::Unknown),
-            (19, 20, MetricState::Healthy),
-            (18, 20, MetricState::Degraded),
-            (17, 20, MetricState::Degraded),
-            (16, 20, MetricState::Broken),
-        ] {
-            assert_eq!(report(supported, claims).state(), state, "{supported} of {claims}");
-        }
     }
 }

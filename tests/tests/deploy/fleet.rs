@@ -8,20 +8,21 @@ use serde_json::Value;
 use steward_tests::former::{Build, FormerBuild};
 use steward_tests::postgres;
 use steward_tests::vault::{Signal, Vault};
-use steward_tests::{run, server, wait};
+use steward_tests::server::TestServer;
+use steward_tests::{run, wait};
 
 const PAGE: &str = "runbooks/fleet.md";
 /// Tenants beside the two of the page.
 const OTHERS: usize = 18;
 
 /// A machine whose operator has written the file of the page's first step.
-async fn prepare(namespace: &str) -> (Machine, String) {
+async fn prepare(server: &TestServer, namespace: &str) -> (Machine, String) {
     let (folder, _) = run::new_folder();
     let machine = Machine::boot_without_vault(&folder).await;
     let url = postgres::server().await.create_database();
     let (login, place) = url.trim_start_matches("postgres://").split_once('@').unwrap();
     let (role, password) = login.split_once(':').unwrap();
-    let temporal = server::address().await;
+    let temporal = server.address();
     machine.run_inside(&format!(
         "mkdir -p /etc/steward; umask 077
          echo '*:*:*:{role}:{password}' > /etc/steward/operator.pgpass
@@ -120,9 +121,9 @@ fn be_ann(machine: &Machine, url: &str) {
 }
 
 /// A run of birch that this build cannot continue: it is named before the upgrade, and holds it.
-async fn meet_a_run_of_another_build(machine: &Machine, namespace: &str) {
+async fn meet_a_run_of_another_build(machine: &Machine, server: &TestServer, namespace: &str) {
     operate(machine, "systemctl stop steward@birch");
-    let client = server::open_namespace(namespace).await;
+    let client = server.open_namespace(namespace).await;
     let former = FormerBuild { client: &client, tenant: "birch", build: Build::Removed, observed: &Value::Null };
     let run = former.begin_run().await;
     let asked = operate(machine, &format!("{} || test $? -eq 4", marked_commands(PAGE, "preflight").trim_end()));
@@ -157,7 +158,8 @@ async fn let_the_restored_act(machine: &Machine) {
 
 #[tokio::test]
 async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores() {
-    let (machine, url) = prepare("deploy-fleet").await;
+    let server = TestServer::share().await;
+    let (machine, url) = prepare(&server, "deploy-fleet").await;
     let said = follow(&machine, "init");
     assert!(said.contains("namespace deploy-fleet are ready"), "{said}");
     operate(&machine, &with_free_ports(&marked_commands(PAGE, "add")));
@@ -198,7 +200,7 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
     operate(&machine, "systemctl restart 'steward@*'");
     wait_for_owners(&machine, "all to be restarted", |owner| owner["epoch"].as_u64() >= Some(2)).await;
 
-    meet_a_run_of_another_build(&machine, "deploy-fleet").await;
+    meet_a_run_of_another_build(&machine, &server, "deploy-fleet").await;
     // The machine of acme is lost, and its vault comes back from its backup as another copy.
     machine.run_inside("steward-as acme backup create && cp -a /srv/steward/acme /srv/steward/old-acme");
     for mark in ["clear", "restore"] {
@@ -230,7 +232,8 @@ async fn the_runbook_installs_tenants_lets_one_act_stops_upgrades_and_restores()
 
 #[tokio::test]
 async fn the_script_of_a_new_tenant_refuses_what_would_not_work_and_creates_nothing() {
-    let (machine, _) = prepare("deploy-refused").await;
+    let server = TestServer::share().await;
+    let (machine, _) = prepare(&server, "deploy-refused").await;
     follow(&machine, "init");
     machine.run_inside("mkdir -p /etc/steward && touch /etc/steward/taken.toml");
     for (arguments, reason) in [

@@ -71,7 +71,7 @@ async fn the_image_is_small_has_no_shell_and_serves_a_vault_from_a_read_only_roo
         image = image.display(),
         vault = world.vault.path().display(),
         state = state.display(),
-        temporal = steward_tests::server::address().await,
+        temporal = world.server.address(),
         namespace = world.namespace,
         queue = world.queue,
     );

@@ -10,7 +10,7 @@ use steward_tests::fleet::Fleet;
 use steward_tests::plane::{ISSUE, KEY, PROJECT, Plane, WORKSPACE, state};
 use steward_tests::provider::{Provider, Reply};
 use steward_tests::vault::Signal;
-use steward_tests::{postgres, run, server, wait};
+use steward_tests::{postgres, run, wait};
 
 /// The port of an address such as `127.0.0.1:4711`, or of a URL.
 fn find_port(url: &str) -> u16 {
@@ -76,7 +76,7 @@ async fn a_process_opens_no_connection_that_the_policy_does_not_name() {
     process.ends().await;
 
     let usual = BTreeMap::from([
-        (find_port(server::address().await), 7233),
+        (find_port(fleet.server.address()), 7233),
         (find_port(&fleet.database), 5432),
         (find_port(&provider.url), 443),
         (find_port(&plane.url), 443),

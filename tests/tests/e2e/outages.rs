@@ -4,12 +4,12 @@ use std::time::Duration;
 use steward_tests::gate::Gate;
 use steward_tests::vault::Signal;
 use steward_tests::world::World;
-use steward_tests::{server, wait};
+use steward_tests::wait;
 
 #[tokio::test]
 async fn a_start_waits_for_a_server_that_gives_no_answer_and_says_for_what() {
     let world = World::with_one_done().await;
-    let gate = Gate::new(server::address().await).await;
+    let gate = Gate::new(world.server.address()).await;
     gate.close();
     let behind = world.steward.with("TEMPORAL_ADDRESS", &gate.address);
     world.index_quietly(&behind).await;
@@ -43,7 +43,7 @@ async fn a_start_waits_for_a_server_that_gives_no_answer_and_says_for_what() {
 #[tokio::test]
 async fn a_wait_for_a_server_ends_with_the_process_and_a_refusal_ends_it_at_once() {
     let world = World::with_one_done().await;
-    let gate = Gate::new(server::address().await).await;
+    let gate = Gate::new(world.server.address()).await;
     gate.close();
     let mut worker = world.steward.with("TEMPORAL_ADDRESS", &gate.address).start(&["worker"]);
     wait::until("it to wait", async || worker.err().contains("waiting for the Temporal server").then_some(())).await;

@@ -93,7 +93,7 @@ async fn a_second_vault_in_a_namespace_is_refused_and_touches_no_schedule_of_the
 
     // With its own namespace it works, and the first vault continues.
     let own = format!("{}-own", world.namespace);
-    steward_tests::server::namespace(&own).await;
+    world.server.namespace(&own).await;
     other.with("TEMPORAL_NAMESPACE", &own).run(&["up", "--once"]).await.expect(0);
     let _worker = world.worker().await;
     assert_eq!(schedules(&world).await, before);

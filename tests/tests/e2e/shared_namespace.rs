@@ -2,19 +2,22 @@
 
 use serde_json::Value;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::action::plan::Disposition;
 use steward_tests::gate::Gate;
+use steward_tests::server::TestServer;
 use steward_tests::steward::{Running, Steward};
 use steward_tests::vault::{Signal, Vault};
 use steward_tests::wait;
 use steward_tests::world::World;
-use steward_tests::{postgres, run, server};
+use steward_tests::{postgres, run};
 
 /// A namespace and a database that tenants share.
 pub(crate) struct Fleet {
     /// The binary with the database of the administrator, and no vault.
     pub(crate) operator: Steward,
+    server: Arc<TestServer>,
     namespace: String,
 }
 
@@ -30,7 +33,7 @@ impl Fleet {
         let namespace = format!("fleet-{name}");
         let operator = world.steward.without("STEWARD_VAULT").without("STEWARD_TASK_QUEUE");
         let operator = operator.with("STEWARD_FLEET_DB", database).with("TEMPORAL_NAMESPACE", &namespace);
-        let fleet = Self { operator, namespace };
+        let fleet = Self { operator, server: Arc::clone(&world.server), namespace };
         let said = fleet.run(&["fleet", "init"]).await;
         assert!(said.contains(&fleet.namespace), "{said}");
         fleet.run(&["fleet", "init"]).await;
@@ -40,7 +43,7 @@ impl Fleet {
     /// What the Temporal CLI prints as JSON about the namespace of the fleet.
     async fn temporal(&self, arguments: &[&str]) -> Vec<u8> {
         let mut command = tokio::process::Command::new(run::temporal_cli());
-        command.args(arguments).args(["--output=json", "--address", server::address().await]);
+        command.args(arguments).args(["--output=json", "--address", self.server.address()]);
         command.args(["--namespace", &self.namespace]);
         command.kill_on_drop(true).output().await.unwrap().stdout
     }
@@ -64,6 +67,8 @@ impl Fleet {
         let made: Value = serde_json::from_str(&self.run(&["fleet", "tenant", "add", id, "--json"]).await).unwrap();
         let world = World::with_one_done().await;
         let steward = world.steward.without("STEWARD_TASK_QUEUE").with("TEMPORAL_NAMESPACE", &self.namespace);
+        // The world of a tenant may lie on another server.
+        let steward = steward.with("TEMPORAL_ADDRESS", self.server.address());
         let steward = steward.with("STEWARD_TENANT", id).with("STEWARD_FLEET_DB", made["fleet_db"].as_str().unwrap());
         Tenant { world, steward: steward.with("STEWARD_LIVE_MODE", "live").with("STEWARD_LISTEN", "127.0.0.1:0") }
     }

@@ -9,7 +9,7 @@ use crate::wiki::kept::{change_log, read_log};
 use crate::wiki::quotes::SourceTexts;
 use crate::wiki::request::WikiRunError;
 use crate::wiki::search::{find_sources_with, search_indexed};
-use crate::wiki::staged::StagedRun;
+use crate::wiki::staged::{StagedPlan, StagedRun};
 use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::io;
@@ -153,7 +153,8 @@ pub fn stage_answer_page(
     let question = collapse_blanks(&render_question(&answer.question));
     let mut others = claims.list_unanchored().filter(|block| block.text() != question);
     let is_anchored = !claims.claims.is_empty() && others.next().is_none();
-    run.stage(&[RunFile { path, before: None, after: Some(filed.text.into_bytes()) }], Vec::new(), Vec::new())?;
+    let file = RunFile { path, before: None, after: Some(filed.text.into_bytes()) };
+    run.stage(&[file], StagedPlan::default())?;
     Ok(is_anchored)
 }
 

@@ -3,6 +3,10 @@
 //! The rules judge the very bytes that are committed, on every pass. If a page changed since it was staged, nothing is
 //! committed, and the caller stages the run again.
 
+mod report;
+
+pub use report::{describe_findings, find_coverage};
+
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
 use crate::wiki::check::find_verifier;
@@ -11,24 +15,22 @@ use crate::wiki::quotes::{QuoteFault, read_text};
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{RunMeta, StagedPlan, StagedRun, StagedRunError};
 use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current, read_wiki};
+use report::{describe_report, describe_verdict, describe_work, find_refusal};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
-use steward_domain::record::plain_text::{count_noun, escape_one_line, to_one_line};
-use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, assemble_run, link_pages, render_idea};
+use steward_domain::record::plain_text::{escape_one_line, to_one_line};
+use steward_domain::wiki::assemble::{assemble_run, render_idea};
 use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::compile::WordCounts;
 use steward_domain::wiki::compile::rules::{CompileInput, compile_source};
-use steward_domain::wiki::details::ClaimChange;
-use steward_domain::wiki::log::LogType;
-use steward_domain::wiki::page::{WikiPage, read_page};
+use steward_domain::wiki::page::read_page;
 use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
 use steward_domain::wiki::quote::QuoteFinder;
 use steward_domain::wiki::registry::{WikiSource, list_replaced};
-use steward_domain::wiki::run::{RunSource, WikiMark, WikiRunType};
+use steward_domain::wiki::run::{RunSource, WikiMark};
 use steward_domain::wiki::source_text::SourceText;
-use steward_domain::wiki::verifier::find_verifier_model;
 use steward_domain::wiki::verify::{RulesVerdict, Verdict, VerifyInput, verify_run};
 
 /// A run that was committed.
@@ -49,6 +51,8 @@ pub struct RunApproval<'a> {
     pub by: &'a str,
     /// Why they commit it although a verifier refused it.
     pub override_reason: Option<&'a str>,
+    /// They answered in a terminal. Otherwise they were logged in.
+    pub in_terminal: bool,
 }
 
 /// Writes the pages of a source by fixed rules into a staged run. Written again, it is the same for the same wiki.
@@ -101,7 +105,7 @@ pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Res
         files.push(RunFile { path, before, after: Some(page.text.into_bytes()) });
     }
     let ideas = compiled.ideas.iter().map(|idea| render_idea(idea, &source.id, meta.began)).collect();
-    Ok(run.stage(&files, ideas, notes)?)
+    Ok(run.stage(&files, StagedPlan { ideas, notes, ..StagedPlan::default() })?)
 }
 
 /// Reads the text of a source, whose bytes must be those that were registered.
@@ -222,6 +226,10 @@ impl VaultWriter {
         }
         let verifier = if meta.is_by_rules() { None } else { find_verifier(self.root(), &wiki, run, &files)? };
         let mut report = describe_report(meta, &plan, &files, &verdict, &wiki);
+        let coverage = find_coverage(&plan, &files);
+        report.bullets.extend(coverage.as_ref().map(|it| {
+            format!("related pages: {} offered, {} touched, {} need no change", it.offered, it.touched, it.unchanged)
+        }));
         let refused = match approval.and_then(|approval| approval.override_reason) {
             Some(_) => find_refusal(run)?,
             None => None,
@@ -232,10 +240,16 @@ impl VaultWriter {
             .insert(0, format!("{}, verifier: {}", describe_verdict(meta, &verdict), escape_one_line(checked)));
         described.reasoning =
             format!("{} {}", meta.by, describe_work(meta, &files, verifier.as_deref(), refused.as_deref()));
-        if let Some((by, reason)) = approval.and_then(|it| Some((it.by, it.override_reason?))) {
-            let note = format!("{by} committed it against the verifier: {reason}");
+        if let Some(approval) = approval {
+            let place = if approval.in_terminal { "in a terminal" } else { "on the dashboard" };
+            let note = match approval.override_reason {
+                Some(reason) => format!("{} committed it {place} against the verifier: {reason}", approval.by),
+                None => format!("{} approved it {place}.", approval.by),
+            };
             described.reasoning = format!("{} {}", described.reasoning, to_one_line(&note));
-            report.bullets.insert(1, format!("verdict: commit_override; {}", escape_one_line(&note)));
+            if approval.override_reason.is_some() {
+                report.bullets.insert(1, format!("verdict: commit_override; {}", escape_one_line(&note)));
+            }
         }
         described.mark.verifier = verifier;
         described.clerk = run.read_transcript()?.describe_clerk();
@@ -281,100 +295,6 @@ fn describe_run(meta: &RunMeta, workflow: WorkflowRef) -> WikiRun {
         clerk: None,
         claims: Vec::new(),
         accepted: Vec::new(),
-    }
-}
-
-fn describe_verdict(meta: &RunMeta, verdict: &RulesVerdict) -> String {
-    format!("run: {}, writer: {}, verdict: {}", meta.run, escape_one_line(&meta.writer), verdict.verdict)
-}
-
-/// Who refused a run, and how many of its claims.
-fn find_refusal(run: &StagedRun) -> Result<Option<String>, WikiRunError> {
-    let count = run.read_verdict()?.map_or(0, |verdict| verdict.findings.len());
-    let clerk = find_verifier_model(&run.read_verifier()?);
-    Ok(clerk.map(|clerk| format!("{clerk}, which refused {}", count_noun(count as u64, "claim"))))
-}
-
-fn describe_work(meta: &RunMeta, files: &[RunFile], verifier: Option<&str>, refused: Option<&str>) -> String {
-    let made = files.iter().filter(|file| file.before.is_none()).count();
-    let work = match (&meta.source, &meta.answer) {
-        (Some(source), _) => format!("ingested the source {}", source.id),
-        (None, Some(answer)) => format!("kept the answer {answer}"),
-        (None, None) => "changed pages".to_owned(),
-    };
-    let writer = if meta.is_by_rules() { "fixed rules" } else { &meta.writer };
-    let checked = match verifier {
-        Some(model) if model == meta.writer => format!("and the same model checked every claim ({model})"),
-        Some(model) => format!("and {model} checked every claim"),
-        None => {
-            refused.map_or_else(|| "and no clerk checked it".to_owned(), |it| format!("and it was checked by {it}"))
-        }
-    };
-    format!(
-        "{work}: {} made, {} extended. Written by {writer}; the rules found no fault, {checked}.",
-        count_noun(made as u64, "page"),
-        files.len() - made
-    )
-}
-
-/// The findings of a verdict as one line, without any words of a page.
-#[must_use]
-pub fn describe_findings(verdict: &RulesVerdict) -> String {
-    let lines: BTreeSet<String> = verdict
-        .findings
-        .iter()
-        .map(|finding| match finding.file.as_str() {
-            "" => format!("{}: {}", finding.fault, finding.fault.explain()),
-            file => format!("{file}: {}: {}", finding.fault, finding.fault.explain()),
-        })
-        .collect();
-    lines.into_iter().collect::<Vec<_>>().join("; ")
-}
-
-fn describe_report(
-    meta: &RunMeta,
-    plan: &StagedPlan,
-    files: &[RunFile],
-    verdict: &RulesVerdict,
-    wiki: &ReadWiki,
-) -> RunReport {
-    let source = meta.source.as_ref();
-    let known = source.and_then(|source| wiki.contents.sources.get(&source.id));
-    let pages: Vec<WikiPage> =
-        files.iter().filter_map(|file| read_page(file.path.file(), file.after.as_ref()?).page).collect();
-    let title = known.map(|known| &known.title).or_else(|| pages.first().map(|page| &page.title));
-    let subject = title.map_or_else(|| meta.run.to_string(), Clone::clone);
-    let slugs: Vec<String> = pages.into_iter().map(|page| page.slug).collect();
-    let asserted = verdict.claims.iter().filter(|claim| claim.change == ClaimChange::Asserted).count();
-    let log_type = match meta.run_type {
-        WikiRunType::Ingest => LogType::Ingest,
-        WikiRunType::Archive => LogType::Query,
-        WikiRunType::Lint => LogType::Lint,
-        WikiRunType::Manual | WikiRunType::Rollback => LogType::Manual,
-    };
-    let origin = match (source, &meta.answer) {
-        (Some(source), _) => format!("source: {}; ", source.id),
-        (None, Some(answer)) => format!("answer: {answer}; "),
-        (None, None) => String::new(),
-    };
-    RunReport {
-        run: meta.run.clone(),
-        at: meta.began,
-        log_type,
-        subject,
-        bullets: vec![
-            format!("{origin}touched: {}", link_pages(&slugs)),
-            format!(
-                "{} written; claims: {asserted} new, {} superseded; ideas: {}",
-                count_noun(files.len() as u64, "page"),
-                verdict.claims.len() - asserted,
-                plan.ideas.len()
-            ),
-        ],
-        provenance: source.cloned().map_or(ProvenanceChange::Nothing, ProvenanceChange::Add),
-        added_sources: 0,
-        ideas: plan.ideas.clone(),
-        dropped_ideas: Vec::new(),
     }
 }
 

@@ -158,7 +158,7 @@ impl VaultWriter {
     }
 }
 
-fn try_again(mut work: impl FnMut() -> Result<ManualRun, WikiRunError>) -> Result<ManualRun, WikiRunError> {
+pub(crate) fn try_again(mut work: impl FnMut() -> Result<ManualRun, WikiRunError>) -> Result<ManualRun, WikiRunError> {
     let mut tries = 1;
     loop {
         match work() {

@@ -54,6 +54,9 @@ pub struct RunMeta {
     /// What the person who asked allowed it to take.
     #[serde(default, skip_serializing_if = "RunLimits::is_default")]
     pub limits: RunLimits,
+    /// Nobody asked for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
 }
 
 /// Who writes by fixed rules.
@@ -103,6 +106,11 @@ pub struct StagedPlan {
     pub ideas: Vec<String>,
     /// What could not be done, for people.
     pub notes: Vec<String>,
+    /// The slugs of the related pages that the writer was offered, and of those that need no change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offered: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchanged: Vec<String>,
 }
 
 impl StagedPlan {
@@ -250,18 +258,18 @@ impl StagedRuns {
 }
 
 impl StagedRun {
-    /// Stages files in the place of those that were staged before. The plan is written last.
+    /// Stages files in the place of those that were staged before. The plan, to which they are added, is written last.
     ///
     /// # Errors
     /// [`StagedRunError::Io`].
-    pub fn stage(&self, files: &[RunFile], ideas: Vec<String>, notes: Vec<String>) -> Result<(), StagedRunError> {
+    pub fn stage(&self, files: &[RunFile], mut plan: StagedPlan) -> Result<(), StagedRunError> {
         for folder in [STAGED, BASE] {
             if open_real_folder(&self.dir, folder).map_err(self.failed())?.is_some() {
                 self.dir.remove_dir_all(folder).map_err(self.failed())?;
             }
         }
         let hash = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(ContentHash::hash_bytes);
-        let mut plan = StagedPlan { files: Vec::new(), ideas, notes };
+        plan.files.clear();
         for file in files {
             for (folder, bytes) in [(BASE, &file.before), (STAGED, &file.after)] {
                 if let Some(bytes) = bytes {

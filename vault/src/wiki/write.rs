@@ -6,7 +6,7 @@
 use crate::files::root::VaultRoot;
 use crate::wiki::ingest::read_source;
 use crate::wiki::request::WikiRunError;
-use crate::wiki::staged::{StagedRun, StagedRunError};
+use crate::wiki::staged::{StagedPlan, StagedRun, StagedRunError};
 use crate::wiki::state::ReadWiki;
 use std::collections::BTreeMap;
 use steward_domain::steward::conversation::{Conversation, ToolReply};
@@ -148,9 +148,14 @@ impl WriterSession {
             Ok::<_, String>((draft.list_files(), draft.ideas.clone(), draft.unchanged.clone()))
         })?;
         let (files, ideas, unchanged) = finished.map_err(WikiRunError::Refused)?;
+        // Pages that the run made itself are offered in later windows.
+        let mut offered = self.transcript.list_offered();
+        offered.retain(|slug| self.wiki.state.pages.iter().any(|page| page.slug == *slug));
         let ideas = ideas.iter().map(|idea| render_idea(idea, &self.source.id, self.run.meta.began)).collect();
         let notes = unchanged.iter().map(|page| format!("{} needs no change: {}", page.slug, page.reason)).collect();
-        Ok(self.run.stage(&files, ideas, notes)?)
+        let unchanged = unchanged.into_iter().map(|page| page.slug).collect();
+        let plan = StagedPlan { ideas, notes, offered: offered.into_iter().collect(), unchanged, ..StagedPlan::default() };
+        Ok(self.run.stage(&files, plan)?)
     }
 
     fn windows(&self) -> Vec<&str> {

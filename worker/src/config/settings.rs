@@ -223,6 +223,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting::new("keep_events_days", "7", "days that an extracted event stays in `stream/`, at least 1"),
     Setting::new("streams", "", "a table for each stream: see [streams](../streams.md)").trusted(),
+    Setting::new(
+        "wiki",
+        "",
+        "a table for each [wiki](../wiki.md): `auto_ingest` (`off`, `propose` or `land`) for sources that nobody asked about, and \
+         `lint_fix` for the nightly lint",
+    )
+    .trusted(),
     Setting::new("tracker.kind", "off", "`plane`: see [tracker](../tracker.md)").text().trusted(),
     Setting::new("tracker.base_url", "", "the tracker's address").text().trusted(),
     Setting::new("tracker.workspace", "", "the tracker's workspace").text().trusted(),

@@ -106,7 +106,7 @@ impl ConfigFile {
         let mut keys = BTreeSet::new();
         for (key, value) in user.table {
             match self.table.get_mut(&key) {
-                Some(Value::Table(here)) if TABLES.contains(&key.as_str()) || key == "streams" => {
+                Some(Value::Table(here)) if TABLES.contains(&key.as_str()) || key == "streams" || key == "wiki" => {
                     for (inner, value) in value.as_table().into_iter().flatten() {
                         here.entry(inner.clone()).or_insert_with(|| value.clone());
                     }

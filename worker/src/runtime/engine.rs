@@ -13,6 +13,7 @@ mod progress;
 mod register;
 mod routines;
 mod wake;
+mod wikis;
 
 pub(crate) use parts::{LEDGER_FILE, OpenedVault, open_ledger};
 
@@ -20,6 +21,7 @@ use self::listen::VaultListener;
 use self::register::RegistrationLoop;
 use self::routines::RoutineRequests;
 use self::wake::{WakeDispatcher, WakeOutcome};
+use self::wikis::WikiLoop;
 use crate::config::StewardConfig;
 use crate::fleet;
 use crate::registrar::desired;
@@ -47,6 +49,7 @@ use steward_activities::wiki::writer::WikiWriter;
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
 use steward_server::http::pulse::LoopPulse;
+use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::FolderPlacement;
 use steward_vault::gates::{drain, stop};
@@ -99,6 +102,7 @@ pub(crate) fn start_vault_worker(
         wiki: WikiActivities {
             vault: vault.clone(),
             mode: config.wiki_mode,
+            wikis: Arc::clone(&config.wikis),
             reader: DocumentReader::default(),
             writer: WikiWriter {
                 clerk: Arc::new(crate::runtime::clerks::create_wiki_clerk(config)?),
@@ -177,6 +181,7 @@ pub(crate) async fn start_engine(
             move || registration.run()
         }),
         tokio::spawn(Arc::clone(&registration).apply_new_intervals(new_intervals)),
+        tokio::spawn(build_wiki_loop(config, context, &writer).run(is_stopped.clone())),
         tokio::spawn(wake_matters(Arc::clone(&begin_wakes), Arc::clone(&index), registration, is_stopped)),
         tokio::spawn(place::follow_vault_folder(writer.root().clone(), returned, context.failed.clone())),
         tokio::spawn(settle_changes(
@@ -197,6 +202,12 @@ pub(crate) async fn start_engine(
         loops.push(timestamps::spawn_timestamp_writer(writer.clone(), context.stop.clone()));
     }
     Ok(Engine { parts, registered, timestamp_writer, threads, loops, begin_wakes })
+}
+
+fn build_wiki_loop(config: &StewardConfig, context: &WorkerContext, writer: &VaultWriter) -> WikiLoop {
+    let client = ResolutionClient::new(context.client.clone(), config.vault_names(), &context.task_queue, None);
+    let (root, settings) = (writer.root().clone(), Arc::clone(&config.wikis));
+    WikiLoop { root, client, settings, seconds: config.scan_seconds }
 }
 
 /// Reports when the fleet's database does not answer; `None` for a vault that belongs to no fleet.

@@ -46,6 +46,9 @@ pub enum WikiRequest {
         /// Why the person commits it against the verifier.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         override_reason: Option<String>,
+        /// The person answered in a terminal. Otherwise they were logged in.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        in_terminal: bool,
     },
     /// End a run that waits.
     Reject { run: RunId },
@@ -71,6 +74,8 @@ pub enum WikiRequest {
     },
     /// Render the files anew that code writes.
     Fix,
+    /// Note in the log that the wiki was checked, if it is another one than at the last check.
+    Lint,
 }
 
 impl WikiRequest {
@@ -87,6 +92,7 @@ impl WikiRequest {
             Self::Settle { .. } => "settle",
             Self::Confirm { .. } => "confirm",
             Self::Fix => "fix",
+            Self::Lint => "lint",
         }
     }
 }

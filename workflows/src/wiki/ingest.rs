@@ -47,6 +47,9 @@ pub struct IngestInput {
     pub unverified: bool,
     #[serde(default, skip_serializing_if = "RunLimits::is_default")]
     pub limits: RunLimits,
+    /// Nobody asked for it: the source was found in the folder, and the settings of the wiki allow it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unattended: bool,
 }
 
 /// What staging came to.

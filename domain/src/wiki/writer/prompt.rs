@@ -48,6 +48,8 @@ sentence.
 statement; if the source contradicts one, call `mark_disputed`.
 - A page with the same title or alias is the same page. Write no second one.";
 
+/// The field with the related pages, each with its `slug`.
+pub(super) const RELATED: &str = "pages";
 /// The field with what a verifier found.
 pub(super) const FINDINGS: &str = "findings";
 

@@ -3,12 +3,12 @@
 //! A line is kept before anything follows from it, so a crash repeats no answer that was paid for.
 
 use super::budget::{RunBudget, RunLimits};
-use super::prompt::{FINDINGS, SUMMARY_REMINDER, begin_conversation};
+use super::prompt::{FINDINGS, RELATED, SUMMARY_REMINDER, begin_conversation};
 use crate::steward::clerk::{ClerkMark, TokenUsage};
 use crate::steward::conversation::{AnsweredTurn, Conversation, ModelTurn, ToolCall, ToolForm, ToolReply};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most turns in one window.
 const MAX_TURNS: usize = 24;
@@ -130,6 +130,16 @@ impl Transcript {
         turns.flat_map(|(turn, replies)| {
             turn.calls.iter().zip(replies).filter(|(_, reply)| !reply.is_error).map(|(call, _)| call)
         })
+    }
+
+    /// The slugs of all related pages that the writer was offered.
+    #[must_use]
+    pub fn list_offered(&self) -> BTreeSet<String> {
+        let windows = self.lines.iter().filter_map(|line| match line {
+            TranscriptLine::Window { data, .. } => data.get(RELATED)?.as_array(),
+            _ => None,
+        });
+        windows.flatten().filter_map(|page| Some(page.get("slug")?.as_str()?.to_owned())).collect()
     }
 
     /// How often the writer received what a verifier had found.

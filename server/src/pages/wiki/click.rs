@@ -40,7 +40,7 @@ pub(crate) async fn resolve_run(
             let staged = ContentHash::parse(&form.value);
             let staged =
                 staged.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "`value` must be the hash of the run"))?;
-            WikiRequest::Approve { run, staged, override_reason: None }
+            WikiRequest::Approve { run, staged, override_reason: None, in_terminal: false }
         }
         "reject" => WikiRequest::Reject { run },
         "revert" => WikiRequest::Revert { run, keep_edited: false },

@@ -29,9 +29,10 @@ fn what_is_staged_reads_back_and_is_replaced_whole() {
     let run = runs.begin(&meta()).unwrap();
     assert!(matches!(runs.begin(&meta()), Err(StagedRunError::Busy(_))));
     assert_eq!(run.read_staged().unwrap(), None);
-    run.stage(&[file("entities/old.md", Some("a"), None)], vec![], vec![]).unwrap();
+    run.stage(&[file("entities/old.md", Some("a"), None)], StagedPlan::default()).unwrap();
     let files = [file("entities/a.md", Some("a"), Some("b")), file("summaries/deep/b.md", None, Some("c"))];
-    run.stage(&files, vec!["- idea".into()], vec!["note".into()]).unwrap();
+    let plan = StagedPlan { ideas: vec!["- idea".into()], notes: vec!["note".into()], ..StagedPlan::default() };
+    run.stage(&files, plan).unwrap();
     drop(run);
     let run = runs.open(&meta().run).unwrap();
     let (plan, read) = run.read_staged().unwrap().unwrap();

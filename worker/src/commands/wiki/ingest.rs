@@ -9,19 +9,17 @@ use crate::config::{ClerkChoice, StewardConfig};
 use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use steward_domain::record::plain_text::count_noun;
 use steward_domain::wiki::run::{RunId, RunSource};
-use steward_domain::wiki::source_text::find_format;
 use steward_domain::wiki::writer::budget::RunLimits;
 use steward_domain::wiki::{MAX_SOURCE_BYTES, SOURCES_FOLDER};
 use steward_server::temporal::resolve::{PATIENCE, ResolutionClient, ResolutionRequestError};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::folder::{ReadFault, WikiContents, WikiFolder, read_bounded};
-use steward_vault::wiki::runs::list_runs;
+use steward_vault::wiki::pending::{FoundSource, find_registered, list_pending};
 use steward_vault::wiki::staged::StagedRuns;
 use steward_vault::wiki::state::find_wiki_folder;
 use steward_workflows::{IngestInput, IngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
@@ -71,6 +69,15 @@ struct IngestedDocument {
     failed: Option<String>,
 }
 
+impl From<FoundSource> for IngestTarget {
+    fn from(found: FoundSource) -> Self {
+        match found {
+            FoundSource::Registered(source) => Self::Known(source),
+            FoundSource::Unregistered(path) => Self::Unregistered(path),
+        }
+    }
+}
+
 impl fmt::Display for IngestTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -92,10 +99,8 @@ pub(super) async fn run(
     let folder = find_wiki_folder(&root, wiki)?;
     let contents = WikiFolder::open(&root.path().join(&folder))?.read();
     // What was taken back is repeated only if a person names it.
-    let committed = list_runs(&root, Some(wiki))?.into_iter().filter_map(|run| Some(run.source?.path));
-    let staged = StagedRuns::new(&root).list()?.into_iter().filter(|run| run.meta.wiki == wiki);
-    let seen = committed.chain(staged.filter_map(|run| Some(run.meta.source?.path))).collect();
-    let targets = find_targets(&root.path().join(&folder), &contents, &seen, documents)?;
+    let pending = list_pending(&root, wiki, &contents, MAX_FILES)?;
+    let targets = find_targets(&root.path().join(&folder), &contents, pending, documents)?;
     if targets.is_empty() {
         out.print_value(&Vec::<IngestedDocument>::new(), || {
             let is_pending = documents.iter().any(|name| name == PENDING);
@@ -200,7 +205,8 @@ impl IngestSession<'_> {
             Some(source) => {
                 let (wiki, by) = (self.wiki.to_owned(), self.by.clone());
                 let IngestOptions { draft, unverified, limits, .. } = self.options;
-                let input = IngestInput { wiki, source, by, at: Utc::now(), draft, unverified, limits };
+                let at = Utc::now();
+                let input = IngestInput { wiki, source, by, at, draft, unverified, limits, unattended: false };
                 Some(client.request_ingest(input, self.patience).await?)
             }
             None => None,
@@ -241,13 +247,13 @@ fn upload(root: &VaultRoot, file: &Path, now: DateTime<Utc>) -> anyhow::Result<W
 fn find_targets(
     wiki: &Path,
     contents: &WikiContents,
-    seen: &BTreeSet<String>,
+    pending: Vec<FoundSource>,
     named: &[String],
 ) -> anyhow::Result<Vec<IngestTarget>> {
     let mut targets = Vec::new();
     for name in named {
         let found = match name.as_str() {
-            PENDING => list_pending(contents, seen),
+            PENDING => pending.iter().cloned().map(IngestTarget::from).collect(),
             _ => find_target(wiki, contents, name)?,
         };
         for target in found {
@@ -262,26 +268,9 @@ fn find_targets(
     Ok(targets)
 }
 
-/// The sources of which pages can be made and no run was made yet, and such files that are not registered.
-fn list_pending(contents: &WikiContents, seen: &BTreeSet<String>) -> Vec<IngestTarget> {
-    let range = format!("{SOURCES_FOLDER}/")..format!("{SOURCES_FOLDER}0");
-    let is_wanted = |path: &&String| {
-        find_format(path).is_some() && !contents.provenance.sources.contains_key(*path) && !seen.contains(*path)
-    };
-    let place = |path: &String| find_known(contents, path).unwrap_or_else(|| IngestTarget::Unregistered(path.clone()));
-    contents.files.range(range).filter(is_wanted).map(place).take(MAX_FILES).collect()
-}
-
-/// The registered source with an id or a path.
-fn find_known(contents: &WikiContents, name: &str) -> Option<IngestTarget> {
-    let known = contents.sources.get(name).or_else(|| contents.sources.values().find(|source| source.path == name))?;
-    let (id, path, content_hash) = (known.id.clone(), known.path.clone(), known.content_hash.clone());
-    Some(IngestTarget::Known(RunSource { id, path, content_hash }))
-}
-
 fn find_target(wiki: &Path, contents: &WikiContents, name: &str) -> anyhow::Result<Vec<IngestTarget>> {
-    if let Some(known) = find_known(contents, name) {
-        return Ok(vec![known]);
+    if let Some(known) = find_registered(contents, name) {
+        return Ok(vec![known.into()]);
     }
     let path = Path::new(name);
     if path.is_dir() {
@@ -301,7 +290,7 @@ fn place_file(wiki: &Path, contents: &WikiContents, file: PathBuf) -> IngestTarg
     let real = file.canonicalize().unwrap_or_else(|_| file.clone());
     let inside = real.strip_prefix(wiki.canonicalize().unwrap_or_else(|_| wiki.to_owned())).ok();
     match inside.and_then(Path::to_str).filter(|path| path.starts_with("sources/")) {
-        Some(path) => find_known(contents, path).unwrap_or_else(|| IngestTarget::Unregistered(path.to_owned())),
+        Some(path) => find_registered(contents, path).map_or_else(|| IngestTarget::Unregistered(path.to_owned()), IngestTarget::from),
         None => IngestTarget::New(file),
     }
 }

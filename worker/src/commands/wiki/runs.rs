@@ -160,6 +160,7 @@ async fn approve(
         return Ok(CommandExit::Refused);
     }
     let output =
-        request_change(config, &wiki, WikiRequest::Approve { run: run.clone(), staged, override_reason }).await?;
+        request_change(config, &wiki, WikiRequest::Approve { run: run.clone(), staged, override_reason, in_terminal: true })
+            .await?;
     print_outcome(&output, &format!("committed: {run}"), out)
 }

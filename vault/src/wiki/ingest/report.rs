@@ -1,0 +1,118 @@
+//! Says in words what a run did: for its audit record, for the log of the wiki, and for people.
+
+use crate::wiki::metrics::measure_coverage;
+use crate::wiki::request::WikiRunError;
+use crate::wiki::staged::{RunMeta, StagedPlan, StagedRun};
+use crate::wiki::state::ReadWiki;
+use std::collections::BTreeSet;
+use steward_domain::record::plain_text::{count_noun, escape_one_line};
+use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, link_pages};
+use steward_domain::wiki::details::ClaimChange;
+use steward_domain::wiki::log::LogType;
+use steward_domain::wiki::metrics::RunCoverage;
+use steward_domain::wiki::page::{WikiPage, read_page};
+use steward_domain::wiki::plan::RunFile;
+use steward_domain::wiki::run::WikiRunType;
+use steward_domain::wiki::verifier::find_verifier_model;
+use steward_domain::wiki::verify::RulesVerdict;
+
+/// What a run did with the pages that its writer was offered.
+#[must_use]
+pub fn find_coverage(plan: &StagedPlan, files: &[RunFile]) -> Option<RunCoverage> {
+    let slug = |file: &RunFile| Some(read_page(file.path.file(), file.after.as_ref()?).page?.slug);
+    measure_coverage(plan, &files.iter().filter_map(slug).collect())
+}
+
+pub(super) fn describe_verdict(meta: &RunMeta, verdict: &RulesVerdict) -> String {
+    format!("run: {}, writer: {}, verdict: {}", meta.run, escape_one_line(&meta.writer), verdict.verdict)
+}
+
+/// Who refused a run, and how many of its claims.
+pub(super) fn find_refusal(run: &StagedRun) -> Result<Option<String>, WikiRunError> {
+    let count = run.read_verdict()?.map_or(0, |verdict| verdict.findings.len());
+    let clerk = find_verifier_model(&run.read_verifier()?);
+    Ok(clerk.map(|clerk| format!("{clerk}, which refused {}", count_noun(count as u64, "claim"))))
+}
+
+pub(super) fn describe_work(meta: &RunMeta, files: &[RunFile], verifier: Option<&str>, refused: Option<&str>) -> String {
+    let made = files.iter().filter(|file| file.before.is_none()).count();
+    let work = match (&meta.source, &meta.answer) {
+        (Some(source), _) => format!("ingested the source {}", source.id),
+        (None, Some(answer)) => format!("kept the answer {answer}"),
+        (None, None) => "changed pages".to_owned(),
+    };
+    let writer = if meta.is_by_rules() { "fixed rules" } else { &meta.writer };
+    let checked = match verifier {
+        Some(model) if model == meta.writer => format!("and the same model checked every claim ({model})"),
+        Some(model) => format!("and {model} checked every claim"),
+        None => {
+            refused.map_or_else(|| "and no clerk checked it".to_owned(), |it| format!("and it was checked by {it}"))
+        }
+    };
+    format!(
+        "{work}: {} made, {} extended. Written by {writer}; the rules found no fault, {checked}.",
+        count_noun(made as u64, "page"),
+        files.len() - made
+    )
+}
+
+/// The findings of a verdict as one line, without any words of a page.
+#[must_use]
+pub fn describe_findings(verdict: &RulesVerdict) -> String {
+    let lines: BTreeSet<String> = verdict
+        .findings
+        .iter()
+        .map(|finding| match finding.file.as_str() {
+            "" => format!("{}: {}", finding.fault, finding.fault.explain()),
+            file => format!("{file}: {}: {}", finding.fault, finding.fault.explain()),
+        })
+        .collect();
+    lines.into_iter().collect::<Vec<_>>().join("; ")
+}
+
+pub(super) fn describe_report(
+    meta: &RunMeta,
+    plan: &StagedPlan,
+    files: &[RunFile],
+    verdict: &RulesVerdict,
+    wiki: &ReadWiki,
+) -> RunReport {
+    let source = meta.source.as_ref();
+    let known = source.and_then(|source| wiki.contents.sources.get(&source.id));
+    let pages: Vec<WikiPage> =
+        files.iter().filter_map(|file| read_page(file.path.file(), file.after.as_ref()?).page).collect();
+    let title = known.map(|known| &known.title).or_else(|| pages.first().map(|page| &page.title));
+    let subject = title.map_or_else(|| meta.run.to_string(), Clone::clone);
+    let slugs: Vec<String> = pages.into_iter().map(|page| page.slug).collect();
+    let asserted = verdict.claims.iter().filter(|claim| claim.change == ClaimChange::Asserted).count();
+    let log_type = match meta.run_type {
+        WikiRunType::Ingest => LogType::Ingest,
+        WikiRunType::Archive => LogType::Query,
+        WikiRunType::Lint => LogType::Lint,
+        WikiRunType::Manual | WikiRunType::Rollback => LogType::Manual,
+    };
+    let origin = match (source, &meta.answer) {
+        (Some(source), _) => format!("source: {}; ", source.id),
+        (None, Some(answer)) => format!("answer: {answer}; "),
+        (None, None) => String::new(),
+    };
+    RunReport {
+        run: meta.run.clone(),
+        at: meta.began,
+        log_type,
+        subject,
+        bullets: vec![
+            format!("{origin}touched: {}", link_pages(&slugs)),
+            format!(
+                "{} written; claims: {asserted} new, {} superseded; ideas: {}",
+                count_noun(files.len() as u64, "page"),
+                verdict.claims.len() - asserted,
+                plan.ideas.len()
+            ),
+        ],
+        provenance: source.cloned().map_or(ProvenanceChange::Nothing, ProvenanceChange::Add),
+        added_sources: 0,
+        ideas: plan.ideas.clone(),
+        dropped_ideas: Vec::new(),
+    }
+}
