@@ -65,4 +65,5 @@ mod wiki_eval;
 mod wiki_person;
 mod wiki_query;
 mod wiki_runs;
+mod wiki_unattended;
 mod wiki_writer;

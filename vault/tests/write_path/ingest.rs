@@ -82,6 +82,7 @@ fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
         answer: None,
         writer: "rules".into(),
         limits: RunLimits::default(),
+        unattended: false,
     };
     let run = StagedRuns::new(writer.root()).begin(&meta).unwrap();
     restage(writer, &run).unwrap();

@@ -4,6 +4,7 @@
 
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use steward_domain::wiki::metrics::WikiMetric;
 use steward_domain::wiki::standard::is_slug;
 
 fn parse_name(text: &str) -> Result<String, String> {
@@ -208,6 +209,20 @@ pub(crate) enum EvalCommand {
         /// How many claims are taken at most: 50, or 40 with --planted
         #[arg(long, value_parser = clap::value_parser!(u32).range(2..=200))]
         claims: Option<u32>,
+    },
+    /// Let runs go on although a metric is broken: what was measured so far does not count any more
+    #[command(
+        after_help = "Example:\n  steward wiki eval ack allotment coverage --reason \"the model was changed\"\n\n`steward wiki status` shows the metrics. Needs \
+        a terminal. Exits with 3 when you do not agree, or the metric is not broken."
+    )]
+    Ack {
+        /// The name of the wiki
+        wiki: String,
+        /// The metric: fidelity, coverage or consistency
+        metric: WikiMetric,
+        /// Why, for the record
+        #[arg(long)]
+        reason: String,
     },
     /// Show all measurements of a wiki
     #[command(after_help = "Example:\n  steward wiki eval report allotment --json")]

@@ -13,6 +13,7 @@ fn meta() -> RunMeta {
         source: None,
         answer: None,
         writer: "rules".into(),
+        unattended: false,
         limits: RunLimits::default(),
     }
 }

@@ -1,21 +1,25 @@
 //! `steward wiki eval`: how many claims their quotes carry, and how well the verifier finds faults in copies of them.
 //!
-//! Both are reports: nothing opens or closes by them.
+//! Runs wait while a metric is broken. A person who knows of it can let them go on.
 
 use super::{OpenedWikis, open_vault};
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
 use crate::cli::wiki::EvalCommand;
 use crate::commands::resolve::request_from_vault;
+use crate::config::StewardConfig;
 use anyhow::Context;
 use chrono::Utc;
 use std::path::Path;
 use std::time::Duration;
-use steward_domain::record::plain_text::count_noun;
+use steward_domain::record::plain_text::{count_noun, to_one_line};
 use steward_domain::trust::wilson::RateEstimate;
 use steward_domain::wiki::fidelity::{EvalMethod, FidelityReport};
+use steward_domain::wiki::metrics::{MetricReading, WikiMetric};
 use steward_domain::wiki::planted::PlantedReport;
 use steward_server::temporal::resolve::ResolutionClient;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::evals::{EvalReport, read_evals};
+use steward_vault::wiki::metrics::{MetricAcknowledgement, acknowledge_metric, read_metrics};
 use steward_vault::wiki::state::find_wiki_folder;
 use steward_workflows::{EvalInput, EvalOutput};
 
@@ -52,6 +56,7 @@ pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: Command
             let report = report.context("the report is not kept any more")?;
             out.print_value(&report, || describe(&report))?;
         }
+        EvalCommand::Ack { wiki, metric, reason } => return acknowledge(&config, &root, &wiki, metric, &reason, out),
         EvalCommand::Report { wiki } => {
             let reports = read_evals(&root, &wiki)?;
             out.print_value(&reports, || match reports.last() {
@@ -61,6 +66,52 @@ pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: Command
         }
     }
     Ok(CommandExit::Ok)
+}
+
+/// Lets runs go on although a metric is broken, after a person agreed in a terminal.
+fn acknowledge(
+    config: &StewardConfig,
+    root: &VaultRoot,
+    wiki: &str,
+    metric: WikiMetric,
+    reason: &str,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let readings = read_metrics(root, wiki)?;
+    let reading = readings.iter().find(|reading| reading.metric == metric && reading.is_broken());
+    let Some(reading) = reading else {
+        eprintln!("{metric} is not broken in {wiki}, so nothing waits because of it");
+        return Ok(CommandExit::Refused);
+    };
+    eprintln!("{}", describe_reading(reading));
+    if !prompt_yes_no("Let runs go on?") {
+        eprintln!("nothing was changed. Answer `y` in a terminal.");
+        return Ok(CommandExit::Refused);
+    }
+    let by = steward_server::access::parse_caller_name(&config.operator)?;
+    let line = MetricAcknowledgement { metric, at: Utc::now(), by, reason: to_one_line(reason) };
+    acknowledge_metric(root, wiki, line)?;
+    out.print_value(&read_metrics(root, wiki)?, || format!("{metric}: what was measured so far does not count any more"))?;
+    Ok(CommandExit::Ok)
+}
+
+/// A metric in one line.
+pub(super) fn describe_reading(reading: &MetricReading) -> String {
+    let rate = RateEstimate::new(reading.count, reading.of);
+    let held = match (reading.is_broken(), reading.metric.holds_attended()) {
+        (false, _) => "",
+        (true, true) => "; runs wait for you",
+        (true, false) => "; runs that nobody asked for wait for you",
+    };
+    format!(
+        "{} {}: {} of {} {}, {}{held}",
+        reading.metric,
+        reading.state,
+        reading.count,
+        reading.of,
+        reading.metric.explain(),
+        describe_rate(&rate)
+    )
 }
 
 fn describe(report: &EvalReport) -> String {

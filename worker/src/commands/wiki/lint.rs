@@ -1,6 +1,7 @@
 //! `steward wiki lint`: checks a wiki without a model.
 //!
-//! Nothing is changed and nothing is logged, unless the index is to be rendered anew first, or a page is confirmed.
+//! The log of a wiki of the vault gets an entry if the wiki is another one than at its last check. Nothing else is changed, unless
+//! the index is to be rendered anew first, or a page is confirmed.
 
 use super::requests::{describe_outcome, request_change};
 use super::{CheckReport, OpenedWiki, validate};
@@ -9,6 +10,7 @@ use anyhow::Context;
 use chrono::Utc;
 use steward_domain::wiki::MANIFEST_FILE;
 use steward_vault::wiki::health::{CheckedWiki, check_wiki};
+use steward_vault::wiki::lint_log::is_check_due;
 use steward_workflows::{WikiRequest, WikiRunOutput};
 
 /// What is done before the wiki is checked.
@@ -50,7 +52,22 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
         }
     }
     let checked = check_wiki(folder, Utc::now());
-    let CheckedWiki { contents, findings, .. } =
-        checked.with_context(|| format!("failed to check the folder {}", folder.display()))?;
-    CheckReport { findings, checked: contents.pages.len() + 1 }.print(out)
+    let checked = checked.with_context(|| format!("failed to check the folder {}", folder.display()))?;
+    let is_due = match &wiki.vault {
+        Some(vault) => is_check_due(&vault.root, &vault.name, &checked)?,
+        None => false,
+    };
+    let CheckedWiki { contents, findings, .. } = checked;
+    let exit = CheckReport { findings, checked: contents.pages.len() + 1 }.print(out)?;
+    if let Some(vault) = wiki.vault.as_ref().filter(|_| is_due) {
+        // The report does not depend on it.
+        match request_change(&vault.config, &vault.name, WikiRequest::Lint).await {
+            Ok(WikiRunOutput::Done { .. }) => {}
+            Ok(refused @ WikiRunOutput::Refused { .. }) => {
+                eprintln!("the check is not noted in the log: {}", describe_outcome(&refused, ""));
+            }
+            Err(e) => eprintln!("the check is not noted in the log: {e:#}"),
+        }
+    }
+    Ok(exit)
 }

@@ -2,6 +2,7 @@
 //!
 //! All of it is read from their files, so it is the same whether or not a process serves the vault.
 
+use super::eval::describe_reading;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use anyhow::bail;
 use chrono::Utc;
@@ -10,12 +11,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use steward_domain::record::plain_text::count_noun;
 use steward_domain::wiki::finding::Severity;
+use steward_domain::wiki::metrics::{MetricReading, MetricState};
 use steward_domain::wiki::log::{LogEntry, LogType, read_log};
 use steward_domain::wiki::overview::OVERVIEW;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::create::list_wikis;
 use steward_vault::wiki::folder::WikiContents;
 use steward_vault::wiki::health::{CheckedWiki, check_wiki};
+use steward_vault::wiki::metrics::read_metrics;
+use steward_vault::wiki::staged::{RunState, StagedRuns};
 
 /// How far a wiki has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::Display)]
@@ -42,8 +46,11 @@ struct WikiStatus {
     /// The files in `sources/`, and those of which pages were made.
     sources: usize,
     ingested_sources: usize,
+    /// The runs that wait for a person.
+    waiting_runs: usize,
     errors: usize,
     warnings: usize,
+    metrics: Vec<MetricReading>,
     /// The newest entry of the log.
     newest_entry: Option<LogEntry>,
 }
@@ -57,12 +64,12 @@ pub(super) fn run(root: &VaultRoot, wanted: Option<&str>, out: CommandOutput) ->
         }
     }
     let shown: Vec<WikiStatus> =
-        wikis.into_iter().map(|(name, folder)| read_status(name, &folder)).collect::<anyhow::Result<_>>()?;
+        wikis.into_iter().map(|(name, folder)| read_status(root, name, &folder)).collect::<anyhow::Result<_>>()?;
     out.print_value(&shown, || describe(&shown))?;
     Ok(CommandExit::Ok)
 }
 
-fn read_status(wiki: String, folder: &Path) -> anyhow::Result<WikiStatus> {
+fn read_status(root: &VaultRoot, wiki: String, folder: &Path) -> anyhow::Result<WikiStatus> {
     let CheckedWiki { contents, manifest, findings } = check_wiki(folder, Utc::now())?;
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let mut kinds = BTreeMap::new();
@@ -81,6 +88,12 @@ fn read_status(wiki: String, folder: &Path) -> anyhow::Result<WikiStatus> {
         kinds,
         sources: sources.clone().count(),
         ingested_sources: sources.filter(is_ingested).count(),
+        waiting_runs: StagedRuns::new(root)
+            .list()?
+            .iter()
+            .filter(|run| run.meta.wiki == wiki && run.status.state == RunState::Pending && run.status.waits)
+            .count(),
+        metrics: read_metrics(root, &wiki)?,
         errors: count(Severity::Error),
         warnings: count(Severity::Warn),
         newest_entry,
@@ -100,7 +113,7 @@ fn describe(wikis: &[WikiStatus]) -> String {
     if wikis.is_empty() {
         return "The vault has no wiki: `steward wiki init <name>` makes one.".to_owned();
     }
-    let mut table = create_table(&["wiki", "state", "pages", "sources", "found", "newest entry"]);
+    let mut table = create_table(&["wiki", "state", "pages", "sources", "waiting", "found", "newest entry"]);
     for wiki in wikis {
         let kinds: Vec<String> = wiki.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let entry = wiki.newest_entry.as_ref().map_or_else(String::new, |entry| {
@@ -115,9 +128,14 @@ fn describe(wikis: &[WikiStatus]) -> String {
                 if kinds.is_empty() { String::new() } else { format!(": {}", kinds.join(", ")) }
             ),
             format!("{}, {} of them ingested", wiki.sources, wiki.ingested_sources),
+            wiki.waiting_runs.to_string(),
             format!("{}, {}", count_noun(wiki.errors as u64, "error"), count_noun(wiki.warnings as u64, "warning")),
             entry,
         ]);
     }
-    table.to_string()
+    let measured = wikis.iter().flat_map(|wiki| {
+        let known = wiki.metrics.iter().filter(|reading| reading.state != MetricState::Unknown);
+        known.map(|reading| format!("\n{}: {}", wiki.wiki, describe_reading(reading)))
+    });
+    format!("{table}{}", measured.collect::<String>())
 }
