@@ -61,10 +61,9 @@ async fn new_sources_become_pages_as_far_as_the_settings_allow() {
         desk.wiki(&["runs", decision, &short]).await.expect(0);
         drop_source(&desk, "2026-11-22-letter.md", "# Letter\n\nThe council thanks the holder of Plot 13.\n");
         let second = wait_for_run(&desk, if expected.is_empty() { 3 } else { 2 }).await;
-        assert_eq!(second["what"].as_str().unwrap().contains(expected), true, "{second:#}");
+        assert!(second["what"].as_str().unwrap().contains(expected), "{second:#}");
         let runs = list_runs(&desk).await;
-        let of_lease = runs.iter().filter(|run| run["source"]["id"] == "2026-11-20-lease" && run["run_type"] == "ingest");
-        assert_eq!(of_lease.count(), 1, "{runs:#?}");
+        assert_eq!(runs.iter().filter(|run| run["run_type"] == "ingest").count(), 2, "each source once: {runs:#?}");
     }
 }
 
@@ -137,7 +136,8 @@ async fn a_model_that_passes_over_related_pages_breaks_the_coverage_until_a_pers
     let clerk = Clerk::start(|asked| {
         let messages = asked.body["messages"].as_array().unwrap();
         let is_first = messages.iter().all(|message| message["role"] != "assistant");
-        let name = if messages.iter().any(|it| it.to_string().contains("Beech 1 ")) { "Beech 1" } else { "Beech 2" };
+        let text = asked.question["source"]["text"].as_str().unwrap_or_default();
+        let name = if text.contains("Beech 1") { "Beech 1" } else { "Beech 2" };
         if is_first { ignore_pages(name) } else { Says::Text("Done.".to_owned()) }
     })
     .await;
