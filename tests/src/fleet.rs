@@ -6,10 +6,10 @@
 use crate::gate::Gate;
 use crate::postgres::Postgres;
 use crate::provider::Provider;
-use crate::steward::Steward;
-use crate::vault::{Signal, Vault};
 use crate::run;
 use crate::server::TestServer;
+use crate::steward::Steward;
+use crate::vault::{Signal, Vault};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

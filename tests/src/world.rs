@@ -1,8 +1,8 @@
 //! The environment of one test: a vault, a namespace, a task queue, and the binary that serves them.
 
+use crate::server::TestServer;
 use crate::steward::{Running, Said, Steward};
 use crate::vault::Vault;
-use crate::server::TestServer;
 use crate::{run, wait};
 use chrono::Utc;
 use rustix::process::Pid;

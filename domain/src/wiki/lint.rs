@@ -8,7 +8,7 @@ mod guide;
 mod links;
 mod sources;
 
-pub(super) use links::map_missed_pages;
+pub(super) use links::{list_dangling_names, map_missed_pages};
 
 use super::finding::{FindingCode, Severity, WikiFinding};
 use super::manifest::{EffectiveManifest, LintKind, LintRule};

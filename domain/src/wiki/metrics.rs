@@ -34,8 +34,6 @@ pub enum WikiMetric {
     Fidelity,
     /// The share of the pages that a run was offered and that it changed or found in need of no change.
     Coverage,
-    /// The share of pairs of claims that do not contradict each other.
-    Consistency,
 }
 
 /// How a metric stands.
@@ -55,7 +53,7 @@ impl WikiMetric {
     #[must_use]
     pub fn thresholds(self) -> (f64, f64) {
         match self {
-            Self::Fidelity | Self::Consistency => (0.95, 0.85),
+            Self::Fidelity => (0.95, 0.85),
             Self::Coverage => (0.90, 0.70),
         }
     }
@@ -75,7 +73,7 @@ impl WikiMetric {
     /// Whether runs that a person asked for wait too while it is broken. Unattended runs always do.
     #[must_use]
     pub fn holds_attended(self) -> bool {
-        matches!(self, Self::Coverage | Self::Consistency)
+        matches!(self, Self::Coverage)
     }
 
     /// What it says, for people.
@@ -84,7 +82,6 @@ impl WikiMetric {
         match self {
             Self::Fidelity => "claims that their quotes carry",
             Self::Coverage => "related pages that the last runs of a model changed or found in need of no change",
-            Self::Consistency => "pairs of claims that do not contradict each other",
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::marked_commands;
 use serde_json::Value;
 use steward_tests::former::{Build, FormerBuild};
 use steward_tests::postgres;
-use steward_tests::vault::{Signal, Vault};
 use steward_tests::server::TestServer;
+use steward_tests::vault::{Signal, Vault};
 use steward_tests::{run, wait};
 
 const PAGE: &str = "runbooks/fleet.md";

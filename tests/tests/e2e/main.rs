@@ -62,6 +62,7 @@ mod wake;
 mod wiki;
 mod wiki_api;
 mod wiki_eval;
+mod wiki_failures;
 mod wiki_person;
 mod wiki_query;
 mod wiki_runs;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 use steward_tests::gate::Gate;
 use steward_tests::vault::Signal;
-use steward_tests::world::World;
 use steward_tests::wait;
+use steward_tests::world::World;
 
 #[tokio::test]
 async fn a_start_waits_for_a_server_that_gives_no_answer_and_says_for_what() {

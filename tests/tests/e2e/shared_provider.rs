@@ -69,7 +69,11 @@ fn count_decided(tenant: &Tenant) -> usize {
 async fn count_reserve_tasks(tenant: &Tenant) -> usize {
     let ask = async |arguments: &[&str]| -> Value {
         let mut command = tokio::process::Command::new(run::temporal_cli());
-        command.args(arguments).args(["--output=json", "--address", tenant.steward.variable("TEMPORAL_ADDRESS").unwrap()]);
+        command.args(arguments).args([
+            "--output=json",
+            "--address",
+            tenant.steward.variable("TEMPORAL_ADDRESS").unwrap(),
+        ]);
         command.args(["--namespace", tenant.steward.variable("TEMPORAL_NAMESPACE").unwrap()]);
         serde_json::from_slice(&command.kill_on_drop(true).output().await.unwrap().stdout).unwrap()
     };

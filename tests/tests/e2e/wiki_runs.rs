@@ -56,7 +56,7 @@ impl Desk {
                 () = wait::a_moment(Duration::from_millis(50)) => {}
             }
             if workers.len() == 1 && workers[0].status().is_some() {
-                workers.push(self.world.worker().await);
+                workers.push(self.world.worker_with(&self.steward).await);
             }
         };
         let done = said.expect(0).json();

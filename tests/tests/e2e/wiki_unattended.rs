@@ -127,7 +127,8 @@ async fn a_persons_check_is_noted_once_and_fixes_nothing() {
 /// A model that changes none of the pages that it is offered, and does not say why.
 fn ignore_pages(name: &str) -> Says {
     let content = format!("It names {name}.[^1]\n\n[^1]: \"{name} is old.\"\n");
-    let page = json!({"page_type": "summary", "title": format!("About {name}"), "content": content, "summary": "About it."});
+    let page =
+        json!({"page_type": "summary", "title": format!("About {name}"), "content": content, "summary": "About it."});
     Says::Calls(vec![("write_wiki_page".to_owned(), page)])
 }
 

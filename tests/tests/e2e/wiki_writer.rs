@@ -12,22 +12,22 @@ use steward_tests::world::World;
 
 const QUOTE: &str = "The lease of Plot 12 ends on 31 March 2027.";
 
-type Calls = Vec<(String, Value)>;
+pub(crate) type Calls = Vec<(String, Value)>;
 
-fn call(name: &str, arguments: Value) -> (String, Value) {
+pub(crate) fn call(name: &str, arguments: Value) -> (String, Value) {
     (name.to_owned(), arguments)
 }
 
-fn write(kind: &str, title: &str, content: &str) -> (String, Value) {
+pub(crate) fn write(kind: &str, title: &str, content: &str) -> (String, Value) {
     call("write_wiki_page", json!({"page_type": kind, "title": title, "content": content, "summary": "About it."}))
 }
 
-fn quoted(statement: &str) -> String {
+pub(crate) fn quoted(statement: &str) -> String {
     format!("{statement}[^1]\n\n[^1]: \"{QUOTE}\"\n")
 }
 
 /// A summary, an entity and an idea in two turns.
-fn good_turns() -> Vec<Calls> {
+pub(crate) fn good_turns() -> Vec<Calls> {
     vec![
         vec![write("summary", "The lease", &quoted("The lease of plot 12 ends in 2027."))],
         vec![
@@ -42,7 +42,7 @@ fn count_answers(asked: &Asked) -> usize {
     asked.body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant").count()
 }
 
-fn answer(turns: &[Calls], asked: &Asked) -> Says {
+pub(crate) fn answer(turns: &[Calls], asked: &Asked) -> Says {
     turns
         .get(count_answers(asked))
         .map_or_else(|| Says::Text("I am done.".to_owned()), |calls| Says::Calls(calls.clone()))
@@ -61,7 +61,7 @@ async fn desk(name: &str, clerk: &Clerk) -> Desk {
     desk
 }
 
-async fn ingest(desk: &Desk) -> Value {
+pub(crate) async fn ingest(desk: &Desk) -> Value {
     let document = desk.write("2026-11-20-lease.md", LEASE);
     desk.wiki(&["ingest", "allotment", &document, "--json"]).await.json()[0]["ingested"].clone()
 }
@@ -137,8 +137,10 @@ async fn whatever_a_model_says_only_quoted_pages_of_the_wiki_change() {
         ],
     ];
     let clerk = Clerk::start(move |asked| answer(&calls, asked)).await;
-    let desk = desk("openai", &clerk).await;
-    let _worker = desk.world.worker().await;
+    // The verifier belongs to whoever owns the writer.
+    let verifier = Clerk::start(|asked| report(asked, "nothing of this")).await;
+    let desk = checked_desk(&clerk, &verifier).await;
+    let _worker = desk.world.worker_with(&desk.steward).await;
     let before = desk.read("KNOWLEDGE.md");
     let done = ingest(&desk).await;
     assert_eq!(done["kind"], "committed", "{done:#}");
@@ -270,7 +272,7 @@ async fn hold_turn(held: usize) {
 }
 
 /// Reports all claims of a question: those whose statement holds the word do not stand.
-fn report(asked: &Asked, wrong: &str) -> Says {
+pub(crate) fn report(asked: &Asked, wrong: &str) -> Says {
     let verdict = |claim: &Value| {
         let is_wrong = claim["statement"].as_str().unwrap().contains(wrong);
         let support = if is_wrong { "does_not_support" } else { "supports" };
@@ -281,7 +283,7 @@ fn report(asked: &Asked, wrong: &str) -> Says {
 }
 
 /// A world in which another server checks what the first one writes.
-async fn checked_desk(writer: &Clerk, verifier: &Clerk) -> Desk {
+pub(crate) async fn checked_desk(writer: &Clerk, verifier: &Clerk) -> Desk {
     let mut desk = desk("openai", writer).await;
     let set = |desk: &Desk, name: &str, value: &str| desk.steward.with(name, value);
     desk.steward = set(&desk, "STEWARD_WIKI_ALLOW_UNVERIFIED", "false");

@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::plain_text::count_noun;
-use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES, OVERVIEW_FILE};
 use steward_domain::wiki::assemble::{RunReport, assemble_entry};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::log::{self, LogType};
 use steward_domain::wiki::plan::close;
 use steward_domain::wiki::run::WikiRunType;
+use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES, OVERVIEW_FILE};
 
 const CHECKS: &str = "lints.jsonl";
 /// How many checks are kept.

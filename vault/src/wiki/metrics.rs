@@ -91,10 +91,8 @@ pub fn read_metrics(root: &VaultRoot, wiki: &str) -> Result<Vec<MetricReading>, 
                 let rate = RunCoverage::rate_newest(runs.iter().map(|line| &line.coverage));
                 runs.last().map(|line| (line.at, rate))
             }
-            _ => evals.iter().rev().find_map(|report| match report {
-                EvalReport::Fidelity(report) if metric == WikiMetric::Fidelity && counts(report.at) => {
-                    Some((report.at, report.fidelity()))
-                }
+            WikiMetric::Fidelity => evals.iter().rev().find_map(|report| match report {
+                EvalReport::Fidelity(report) if counts(report.at) => Some((report.at, report.fidelity())),
                 EvalReport::Fidelity(_) | EvalReport::Planted(_) => None,
             }),
         };

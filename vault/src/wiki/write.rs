@@ -154,7 +154,8 @@ impl WriterSession {
         let ideas = ideas.iter().map(|idea| render_idea(idea, &self.source.id, self.run.meta.began)).collect();
         let notes = unchanged.iter().map(|page| format!("{} needs no change: {}", page.slug, page.reason)).collect();
         let unchanged = unchanged.into_iter().map(|page| page.slug).collect();
-        let plan = StagedPlan { ideas, notes, offered: offered.into_iter().collect(), unchanged, ..StagedPlan::default() };
+        let plan =
+            StagedPlan { ideas, notes, offered: offered.into_iter().collect(), unchanged, ..StagedPlan::default() };
         Ok(self.run.stage(&files, plan)?)
     }
 

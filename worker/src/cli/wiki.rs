@@ -218,7 +218,7 @@ pub(crate) enum EvalCommand {
     Ack {
         /// The name of the wiki
         wiki: String,
-        /// The metric: fidelity, coverage or consistency
+        /// The metric: fidelity or coverage
         metric: WikiMetric,
         /// Why, for the record
         #[arg(long)]

@@ -99,6 +99,16 @@ pub(super) fn check_links(context: &LintContext<'_>) -> Vec<WikiFinding> {
     found
 }
 
+/// The lines of a page's body, from 1, with the names of links on them that no page has.
+pub(in crate::wiki) fn list_dangling_names(page: &WikiPage, pages: &[WikiPage]) -> Vec<(usize, String)> {
+    let names = PageNames::new(pages);
+    let dangling = page.body.links.iter().filter_map(|link| match &link.target {
+        LinkTarget::Name(name) if names.find(name).is_none() => Some((link.line, name.clone())),
+        LinkTarget::Name(_) | LinkTarget::Path(_) => None,
+    });
+    dangling.collect()
+}
+
 /// For each page of `now` that would be missed: the file of a page that names it. A page is missed if a page of `after` names
 /// it and no page of `after` has that name.
 pub(in crate::wiki) fn map_missed_pages(now: &[WikiPage], after: &[WikiPage]) -> BTreeMap<String, String> {

@@ -34,7 +34,12 @@ pub(super) fn find_refusal(run: &StagedRun) -> Result<Option<String>, WikiRunErr
     Ok(clerk.map(|clerk| format!("{clerk}, which refused {}", count_noun(count as u64, "claim"))))
 }
 
-pub(super) fn describe_work(meta: &RunMeta, files: &[RunFile], verifier: Option<&str>, refused: Option<&str>) -> String {
+pub(super) fn describe_work(
+    meta: &RunMeta,
+    files: &[RunFile],
+    verifier: Option<&str>,
+    refused: Option<&str>,
+) -> String {
     let made = files.iter().filter(|file| file.before.is_none()).count();
     let work = match (&meta.source, &meta.answer) {
         (Some(source), _) => format!("ingested the source {}", source.id),

@@ -91,7 +91,9 @@ fn acknowledge(
     let by = steward_server::access::parse_caller_name(&config.operator)?;
     let line = MetricAcknowledgement { metric, at: Utc::now(), by, reason: to_one_line(reason) };
     acknowledge_metric(root, wiki, line)?;
-    out.print_value(&read_metrics(root, wiki)?, || format!("{metric}: what was measured so far does not count any more"))?;
+    out.print_value(&read_metrics(root, wiki)?, || {
+        format!("{metric}: what was measured so far does not count any more")
+    })?;
     Ok(CommandExit::Ok)
 }
 

@@ -290,7 +290,8 @@ fn place_file(wiki: &Path, contents: &WikiContents, file: PathBuf) -> IngestTarg
     let real = file.canonicalize().unwrap_or_else(|_| file.clone());
     let inside = real.strip_prefix(wiki.canonicalize().unwrap_or_else(|_| wiki.to_owned())).ok();
     match inside.and_then(Path::to_str).filter(|path| path.starts_with("sources/")) {
-        Some(path) => find_registered(contents, path).map_or_else(|| IngestTarget::Unregistered(path.to_owned()), IngestTarget::from),
+        Some(path) => find_registered(contents, path)
+            .map_or_else(|| IngestTarget::Unregistered(path.to_owned()), IngestTarget::from),
         None => IngestTarget::New(file),
     }
 }

@@ -159,8 +159,11 @@ async fn approve(
         ))?;
         return Ok(CommandExit::Refused);
     }
-    let output =
-        request_change(config, &wiki, WikiRequest::Approve { run: run.clone(), staged, override_reason, in_terminal: true })
-            .await?;
+    let output = request_change(
+        config,
+        &wiki,
+        WikiRequest::Approve { run: run.clone(), staged, override_reason, in_terminal: true },
+    )
+    .await?;
     print_outcome(&output, &format!("committed: {run}"), out)
 }

@@ -9,6 +9,7 @@ use crate::record::frontmatter::{self, FieldEdit, FrontmatterError};
 use crate::record::plain_text::{escape_one_line, to_one_line};
 use crate::time::format_seconds;
 use crate::wiki::ACCEPTED_FILES;
+use crate::wiki::lint::list_dangling_names;
 use crate::wiki::merge::SplitBody;
 use crate::wiki::names::{find_free_slug, name_folder, name_page, name_summary};
 use crate::wiki::page::{MAX_SUMMARY, WikiPage, read_page, shorten};
@@ -113,7 +114,7 @@ impl RunDraft<'_> {
         let changed: Vec<WikiPage> =
             self.changed.iter().filter_map(|file| self.pages.iter().find(|page| page.file == *file)).cloned().collect();
         for page in &changed {
-            let mut text = page.document.as_str().to_owned();
+            let mut text = self.unlink_missing(page);
             if self.disputed.contains(&page.file) && page.slug != slug && !page.contradicts.contains(&slug) {
                 let listed =
                     page.contradicts.iter().map(String::as_str).chain([slug.as_str()]).map(Value::from).collect();
@@ -137,6 +138,22 @@ impl RunDraft<'_> {
             set?;
         }
         Ok(())
+    }
+
+    /// The text of a page, without links of this run that lead to no page: their words stay.
+    fn unlink_missing(&self, page: &WikiPage) -> String {
+        let before = self.input.pages.iter().find(|known| known.file == page.file);
+        let old: BTreeSet<&str> = before.iter().flat_map(|known| known.document.body().lines()).collect();
+        let body = page.document.body();
+        let mut lines: Vec<String> = body.split('\n').map(str::to_owned).collect();
+        for (number, name) in list_dangling_names(page, &self.pages) {
+            let Some(line) = lines.get_mut(number - 1).filter(|line| !old.contains(line.trim_end_matches('\r'))) else {
+                continue;
+            };
+            *line = unlink_name(line, &name);
+        }
+        let text = page.document.as_str();
+        format!("{}{}", &text[..text.len() - body.len()], lines.join("\n"))
     }
 
     /// Sets the fields that follow from the text: the sources, the time and how sure it is.
@@ -202,4 +219,20 @@ fn append_line(page: &str, line: &str) -> Result<String, String> {
 fn lower_confidence(written: &WrittenText, most: f64) -> f64 {
     let stated = written.fields.get("confidence").and_then(Value::as_f64).filter(|value| (0.0..=1.0).contains(value));
     stated.map_or(most, |stated| stated.min(most))
+}
+
+/// A line in which the links with this name are their words alone.
+fn unlink_name(line: &str, name: &str) -> String {
+    let (mut text, mut rest) = (String::new(), line);
+    while let Some((before, after)) = rest.split_once("[[") {
+        let Some((inner, left)) = after.split_once("]]") else { break };
+        let (target, shown) = inner.split_once('|').unwrap_or((inner, inner));
+        text.push_str(before);
+        match target.trim() == name.trim() {
+            true => text.push_str(shown),
+            false => text.push_str(&format!("[[{inner}]]")),
+        }
+        rest = left;
+    }
+    text + rest
 }

@@ -222,3 +222,21 @@ fn accepted_calls_give_the_same_pages_again() {
     let input = gone.input();
     assert!(RunDraft::new(&input).replay_call(&calls[1], true).is_err());
 }
+
+#[test]
+fn a_link_that_leads_nowhere_at_the_end_is_its_words() {
+    let desk = Desk::new();
+    let input = desk.input();
+    let mut draft = RunDraft::new(&input);
+    let text = format!(
+        "The [[council|Council]] extends the lease of [[plot-12]] for the [[mayor|lady mayor]] and [[nobody]].[^1]\n\n[^1]: \"{QUOTE}\"\n"
+    );
+    // The page of the council is written only later.
+    run(&mut draft, &write("summary", "Letter", &text));
+    run(&mut draft, &write("entity", "Council", &format!("It extends leases.[^1]\n\n[^1]: \"{QUOTE}\"\n")));
+    draft.finish(false).unwrap();
+    let page = read(&draft, "summaries/summary-letter.md");
+    let council = draft.pages().iter().find(|page| page.title == "Council").unwrap();
+    assert!(page.contains("of [[plot-12]] for the lady mayor and nobody.[^c"), "{page}");
+    assert_eq!(page.contains("[[council|Council]]"), council.slug == "council", "{page}");
+}
