@@ -55,7 +55,7 @@ impl WikiActivities {
             }
         };
         let id = format!("eval-{id}-{number}");
-        let call = VerifierCall { wiki: &eval.wiki, id, number, batch: &batch, conversation: &conversation };
+        let call = VerifierCall { wiki: &eval.wiki, run: None, id, number, batch: &batch, conversation: &conversation };
         let keep = move |line: Option<VerifierLine>| {
             line.map_or(Ok(()), |line| session.append(line))?;
             Ok::<_, ReadWikiError>(session.progress())

@@ -3,11 +3,12 @@
 //! The answer is kept before anything follows from it. A turn that was answered is never sent again.
 
 use super::writer::describe_settlement;
-use super::{CONFLICT, UNPROCESSABLE, WikiActivities, reject};
+use super::{CONFLICT, UNPROCESSABLE, WikiActivities, refuse, reject};
 use crate::failure::retryable_failure;
 use crate::vault::run_blocking;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::Arc;
+use steward_domain::record::plain_text::to_one_line;
 use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::{GuardCap, GuardRefusal, SettlementOutcome};
 use steward_domain::wiki::writer::transcript::{TranscriptLine, WriterFailure};
@@ -30,6 +31,8 @@ const MAX_CALLS: usize = 32;
 /// The wait after a call without an answer, and the longest wait for a cap, in seconds.
 pub(super) const FAILURE_WAIT: u64 = 5;
 pub(super) const LONGEST_WAIT: u64 = 600;
+/// How the reason of a run begins that the guard lets wait.
+const WAITS: &str = "it waits: ";
 const BAD_GATEWAY: u16 = 502;
 pub(super) const TIMEOUT: u16 = 408;
 const TOO_MANY_REQUESTS: u16 = 429;
@@ -44,9 +47,10 @@ impl WikiActivities {
     pub(super) async fn take_turn(&self, input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
         let writer = Arc::clone(&self.vault.writer);
         let start = run_blocking(move || begin_turn(&writer, &input)).await?;
-        let (mut session, n, conversation) = match start.map_err(retryable_failure)? {
-            TurnStart::Send { session, n, conversation } => (session, n, conversation),
-            TurnStart::Over(output) => return Ok(output),
+        let (mut session, n, conversation) = match start {
+            Ok(TurnStart::Send { session, n, conversation }) => (session, n, conversation),
+            Ok(TurnStart::Over(output)) => return Ok(output),
+            Err(e) => return refuse_turn(e),
         };
         let (meta, lines) = (&session.run().meta, session.transcript().lines.len());
         let call = format!("{}-{n}-{lines}", meta.run);
@@ -54,11 +58,11 @@ impl WikiActivities {
             Ok(reservation) => reservation,
             Err(refusal) => {
                 let output = wait_for_cap(&refusal, n);
-                if let SendTurnOutput::Refused { status, message } = output {
-                    let end = move || end_run(session.run(), status, message);
-                    return run_blocking(end).await?.map_err(retryable_failure);
-                }
-                return Ok(output);
+                let end = move || match output {
+                    SendTurnOutput::Refused { status, message } => end_run(session.run(), status, message),
+                    output => note_wait(session.run(), RunState::Pending, &refusal).map(|()| output),
+                };
+                return run_blocking(end).await?.map_err(retryable_failure);
             }
         };
         crash::die_if_armed("before-turn");
@@ -120,9 +124,13 @@ fn begin_turn(writer: &VaultWriter, input: &SendTurnInput) -> Result<TurnStart, 
     }
     let over = |output| Ok(TurnStart::Over(output));
     let run = StagedRuns::new(root).open(&input.run)?;
-    if let Some(status) = run.read_status()?.filter(|status| status.state != RunState::Pending) {
+    let status = run.read_status()?;
+    if let Some(status) = status.as_ref().filter(|status| status.state != RunState::Pending) {
         let message = format!("the run is {}: {}", status.state, status.reason);
         return over(SendTurnOutput::Refused { status: CONFLICT, message });
+    }
+    if status.is_some_and(|status| status.reason.starts_with(WAITS)) {
+        run.set_status(RunState::Pending, Utc::now(), "it is being written")?;
     }
     if is_late(&run, WRITING_LIMIT, input.stopped_seconds) {
         let message = "writer_timeout: the model did not end within 60 minutes".to_owned();
@@ -192,6 +200,17 @@ fn fail_run(run: &StagedRun, failure: WriterFailure) -> Result<SendTurnOutput, W
 pub(super) fn end_run(run: &StagedRun, status: u16, message: String) -> Result<SendTurnOutput, WikiRunError> {
     run.set_status(RunState::Rejected, Utc::now(), &message)?;
     Ok(SendTurnOutput::Refused { status, message })
+}
+
+/// A refusal for which no run is left that could keep it, such as that of a run whose folder is gone.
+pub(super) fn refuse_turn(error: WikiRunError) -> Result<SendTurnOutput, ActivityError> {
+    let (status, message) = refuse(error).map_err(retryable_failure)?;
+    Ok(SendTurnOutput::Refused { status, message })
+}
+
+/// Shows people why a run waits.
+pub(super) fn note_wait(run: &StagedRun, state: RunState, refusal: &GuardRefusal) -> Result<(), WikiRunError> {
+    Ok(run.set_status(state, Utc::now(), &format!("{WAITS}{}", to_one_line(&refusal.reason)))?)
 }
 
 /// Waits until a cap clears. A refusal that a person has to end is looked at again from time to time.

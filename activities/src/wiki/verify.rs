@@ -2,7 +2,7 @@
 //!
 //! It never lets a run pass that it did not check: without an answer the run stays as it is, for a day.
 
-use super::turn::{FAILURE_WAIT, LONGEST_WAIT, TIMEOUT, end_run, is_late, wait_for_cap};
+use super::turn::{FAILURE_WAIT, LONGEST_WAIT, TIMEOUT, end_run, is_late, note_wait, refuse_turn, wait_for_cap};
 use super::writer::describe_settlement;
 use super::{CONFLICT, UNPROCESSABLE, WikiActivities, describe_findings, reject};
 use crate::failure::retryable_failure;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use steward_domain::steward::clerk::ClerkMark;
 use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::SettlementOutcome;
-use steward_domain::wiki::run::WikiRunType;
+use steward_domain::wiki::run::{RunId, WikiRunType};
 use steward_domain::wiki::verifier::{
     ClaimCheck, MAX_LOOPS, VerifierLine, VerifierProgress, VerifierStep, read_report,
 };
@@ -40,6 +40,8 @@ enum CheckStart {
 /// A call that asks the verifier about some claims.
 pub(super) struct VerifierCall<'a> {
     pub(super) wiki: &'a str,
+    /// The run that is checked; `None` for a measurement.
+    pub(super) run: Option<&'a RunId>,
     /// The id of the call for the guard.
     pub(super) id: String,
     /// The number of the line that it becomes.
@@ -52,13 +54,21 @@ impl WikiActivities {
     pub(super) async fn take_verifier_turn(&self, input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
         let writer = Arc::clone(&self.vault.writer);
         let start = run_blocking(move || begin_check(&writer, &input)).await?;
-        let (mut session, batch, conversation) = match start.map_err(retryable_failure)? {
-            CheckStart::Send { session, batch, conversation } => (session, batch, conversation),
-            CheckStart::Over(output) => return Ok(output),
+        let (mut session, batch, conversation) = match start {
+            Ok(CheckStart::Send { session, batch, conversation }) => (session, batch, conversation),
+            Ok(CheckStart::Over(output)) => return Ok(output),
+            Err(e) => return refuse_turn(e),
         };
         let (meta, number) = (session.run().meta.clone(), session.progress().next);
         let id = format!("{}-check-{number}", meta.run);
-        let call = VerifierCall { wiki: &meta.wiki, id, number, batch: &batch, conversation: &conversation };
+        let call = VerifierCall {
+            wiki: &meta.wiki,
+            run: Some(&meta.run),
+            id,
+            number,
+            batch: &batch,
+            conversation: &conversation,
+        };
         let keep = move |line: Option<VerifierLine>| {
             line.map_or(Ok(()), |line| session.append(line))?;
             Ok::<_, StagedRunError>(session.progress())
@@ -79,10 +89,20 @@ impl WikiActivities {
         call: VerifierCall<'_>,
         keep: impl FnOnce(Option<VerifierLine>) -> Result<VerifierProgress, E> + Send + 'static,
     ) -> Result<SendTurnOutput, ActivityError> {
-        let VerifierCall { wiki, id, number, batch, conversation } = call;
+        let VerifierCall { wiki, run, id, number, batch, conversation } = call;
         let reservation = match self.writer.reserve(&self.writer.verifier, wiki, id, conversation).await {
             Ok(reservation) => reservation,
-            Err(refusal) => return Ok(wait_for_cap(&refusal, number)),
+            Err(refusal) => {
+                // It holds the run.
+                drop(keep);
+                let output = wait_for_cap(&refusal, number);
+                if let (Some(run), SendTurnOutput::Wait { .. }) = (run.cloned(), &output) {
+                    let root = self.vault.writer.root().clone();
+                    let note = move || note_wait(&StagedRuns::new(&root).open(&run)?, RunState::Verifying, &refusal);
+                    run_blocking(note).await?.map_err(retryable_failure)?;
+                }
+                return Ok(output);
+            }
         };
         crash::die_if_armed("before-verdict");
         if stop::is_stopped(self.vault.writer.root()) {

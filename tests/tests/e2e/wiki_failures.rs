@@ -66,7 +66,7 @@ async fn a_crash_while_a_run_is_checked_pays_for_no_verdict_twice() {
 
 #[tokio::test]
 async fn what_is_lost_during_a_run_ends_it_in_a_named_state_and_the_wiki_stays_sound() {
-    for lost in ["state.db", "ledger.db", "_manifest.json", "the folder of the run"] {
+    for lost in ["state.db", "_manifest.json", "the folder of the run"] {
         let (open, closed) = gate();
         let writer =
             Clerk::start(move |asked| Says::Once(closed.clone(), Box::new(answer(&good_turns(), asked)))).await;
@@ -98,6 +98,37 @@ async fn what_is_lost_during_a_run_ends_it_in_a_named_state_and_the_wiki_stays_s
         assert_eq!(desk.has("entities/plot-12.md"), done["kind"] == "committed", "{lost}");
         desk.is_sound().await;
     }
+}
+
+/// Without its ledger the guard lets no call go, and says so where a person looks.
+#[tokio::test]
+async fn a_run_that_the_guard_holds_says_why_and_a_person_may_end_it() {
+    let (open, closed) = gate();
+    let writer = Clerk::start(move |asked| Says::Once(closed.clone(), Box::new(answer(&good_turns(), asked)))).await;
+    let verifier = Clerk::start(|asked| report(asked, "nothing of this")).await;
+    let desk = checked_desk(&writer, &verifier).await;
+    let _worker = desk.world.worker_with(&desk.steward).await;
+    let document = desk.write("2026-11-20-lease.md", LEASE);
+    let arguments = ["ingest", "allotment", document.as_str(), "--json"];
+    let lose = async {
+        wait::until("the first turn", async || (!writer.asked().is_empty()).then_some(())).await;
+        std::fs::remove_file(desk.world.vault.path().join(".steward/ledger.db")).unwrap();
+        open.send(true).unwrap();
+        wait::until("the run to say why it waits", async || {
+            let runs = desk.wiki(&["runs", "list", "--json"]).await.expect(0).json();
+            let what = runs[0]["what"].as_str()?.to_owned();
+            (what.starts_with("it waits: ") && what.contains("ledger"))
+                .then(|| runs[0]["run"].as_str().unwrap().to_owned())
+        })
+        .await
+    };
+    let run = tokio::select! {
+        said = desk.wiki(&arguments) => panic!("it did not wait: {said}"),
+        run = lose => run,
+    };
+    desk.wiki(&["runs", "reject", &run]).await.expect(0);
+    assert!(!desk.has("entities/plot-12.md") && writer.asked().len() == 1);
+    desk.is_sound().await;
 }
 
 #[tokio::test]

@@ -341,7 +341,10 @@ async fn what_the_verifier_refuses_three_times_or_does_not_answer_is_not_committ
     desk.steward.run_in_terminal(&arguments, "y\n").await.expect(0);
     assert!(desk.has("entities/plot-12.md"));
     let shown = desk.steward.run(&["wiki", "runs", "show", run]).await.expect(0).out;
-    assert!(shown.contains("committed it against the verifier: the") && shown.contains("letter says so"), "{shown}");
+    assert!(
+        shown.contains("committed it in a terminal against the verifier: the") && shown.contains("letter says so"),
+        "{shown}"
+    );
     assert!(desk.read("_log.md").contains("commit_override"));
     desk.steward.run(&["wiki", "runs", "revert", run]).await.expect(0);
     desk.is_sound().await;
