@@ -48,6 +48,7 @@ use steward_activities::wiki::reader::DocumentReader;
 use steward_activities::wiki::writer::WikiWriter;
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
+use steward_fleet::VaultOwnership;
 use steward_server::http::pulse::LoopPulse;
 use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::action::writer::VaultWriter;
@@ -149,16 +150,7 @@ pub(crate) async fn start_engine(
         () = wait_for_stop(&mut stop) => (SchedulePlan::default(), false),
     };
     let (writer, index) = (Arc::clone(&parts.writer), Arc::clone(&parts.index));
-    // While the vault's folder is missing, a tick could not change anything: requests wait until it is back. During a
-    // drain no run may begin.
-    let is_stopped = {
-        let (writer, ownership) = (Arc::clone(&writer), parts.ownership.clone());
-        move || {
-            let root = writer.root();
-            let is_paused = ownership.as_ref().is_some_and(|ownership| ownership.find_pause().is_some());
-            is_paused || stop::is_stopped(root) || drain::is_draining(root) || root.placement() != FolderPlacement::Here
-        }
-    };
+    let is_stopped = build_stop_check(&writer, parts.ownership.clone());
     let returned = Arc::new(Notify::new());
     let registration = Arc::new(RegistrationLoop::new(registrar.clone(), &parts, config.clone(), behind));
     let (routines, dropped, begin_wakes) =
@@ -202,6 +194,20 @@ pub(crate) async fn start_engine(
         loops.push(timestamps::spawn_timestamp_writer(writer.clone(), context.stop.clone()));
     }
     Ok(Engine { parts, registered, timestamp_writer, threads, loops, begin_wakes })
+}
+
+/// Whether nothing may begin now. While the vault's folder is missing, a tick could not change anything: requests wait until it is
+/// back. During a drain no run may begin.
+fn build_stop_check(
+    writer: &Arc<VaultWriter>,
+    ownership: Option<VaultOwnership>,
+) -> impl Fn() -> bool + Clone + Send + 'static {
+    let writer = Arc::clone(writer);
+    move || {
+        let root = writer.root();
+        let is_paused = ownership.as_ref().is_some_and(|ownership| ownership.find_pause().is_some());
+        is_paused || stop::is_stopped(root) || drain::is_draining(root) || root.placement() != FolderPlacement::Here
+    }
 }
 
 fn build_wiki_loop(config: &StewardConfig, context: &WorkerContext, writer: &VaultWriter) -> WikiLoop {
