@@ -1,4 +1,6 @@
-//! The sources of a wiki of which no page was made yet.
+//! The sources of a wiki of which no page was made yet, and those that had a run which nobody asked for.
+//!
+//! Nothing of the wiki is changed. That a source had its one unattended run is kept for ever.
 
 use crate::files::root::VaultRoot;
 use crate::wiki::folder::WikiContents;

@@ -1,4 +1,6 @@
 //! Says in words what a run did: for its audit record, for the log of the wiki, and for people.
+//!
+//! What a page or a person says is escaped here. Nothing is read or written but what the run holds.
 
 use crate::wiki::metrics::measure_coverage;
 use crate::wiki::request::WikiRunError;

@@ -236,7 +236,6 @@ fn a_link_that_leads_nowhere_at_the_end_is_its_words() {
     run(&mut draft, &write("entity", "Council", &format!("It extends leases.[^1]\n\n[^1]: \"{QUOTE}\"\n")));
     draft.finish(false).unwrap();
     let page = read(&draft, "summaries/summary-letter.md");
-    let council = draft.pages().iter().find(|page| page.title == "Council").unwrap();
     assert!(page.contains("of [[plot-12]] for the lady mayor and nobody.[^c"), "{page}");
-    assert_eq!(page.contains("[[council|Council]]"), council.slug == "council", "{page}");
+    assert!(page.contains("The [[council|Council]] extends"), "a link may name the title of a page that came later: {page}");
 }
