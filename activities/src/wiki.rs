@@ -220,8 +220,8 @@ impl WikiActivities {
     }
 
     async fn commit(&self, run: RunId, workflow: WorkflowRef) -> Result<CommitIngestOutput, ActivityError> {
-        let writer = Arc::clone(&self.vault.writer);
-        let output = match run_blocking(move || commit_run(&writer, &run, None, &workflow)).await? {
+        let (writer, settings) = (Arc::clone(&self.vault.writer), self.stage_settings());
+        let output = match run_blocking(move || commit_unseen(&writer, &run, &settings, &workflow)).await? {
             Ok(output) => output,
             Err(e) => {
                 let (status, message) = refuse(e).map_err(retryable_failure)?;
@@ -266,6 +266,25 @@ fn reject(run: &StagedRun, error: WikiRunError) -> Result<(u16, String), WikiRun
 
 fn read_files(run: &StagedRun) -> Result<Vec<RunFile>, WikiRunError> {
     Ok(run.read_staged()?.map_or_else(Vec::new, |(_, files)| files))
+}
+
+/// Commits a run that no person has seen, if it still may be committed. Otherwise it is staged again, and waits then.
+fn commit_unseen(
+    writer: &VaultWriter,
+    run: &RunId,
+    settings: &StageSettings,
+    workflow: &WorkflowRef,
+) -> Result<CommitIngestOutput, WikiRunError> {
+    let may_commit = {
+        let staged = StagedRuns::new(writer.root()).open(run)?;
+        // A repeat finds it committed.
+        let is_committed = staged.read_status()?.is_some_and(|status| status.state == RunState::Committed);
+        is_committed || settings.still_commits(writer.root(), &staged.meta)?
+    };
+    match may_commit {
+        true => commit_run(writer, run, None, workflow),
+        false => Ok(CommitIngestOutput::Stale),
+    }
 }
 
 fn commit_run(

@@ -15,7 +15,7 @@ use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
 use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::settle::{ManualRun, SettleChoice};
 use steward_vault::wiki::sources::SourceDocument;
-use steward_vault::wiki::staged::{RunState, RunStatus, StagedRuns};
+use steward_vault::wiki::staged::{RunState, RunStatus, StagedRunError, StagedRuns};
 use steward_vault::wiki::state::ReadWikiError;
 use steward_workflows::{CommitIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
 
@@ -67,7 +67,12 @@ pub(super) fn change(
             Ok(WikiRunOutput::Done { record, source: None, notes: Vec::new() })
         }
         WikiRequest::Reject { run } => {
-            let staged = runs.open(run)?;
+            let staged = match runs.open(run) {
+                Err(StagedRunError::Busy(_)) => {
+                    return Ok(refuse_with(CONFLICT, "a call about the run is under way: try again in some minutes"));
+                }
+                opened => opened?,
+            };
             let status = staged.read_status()?;
             let is_open = |status: &RunStatus| matches!(status.state, RunState::Pending | RunState::Verifying);
             if let Some(status) = status.filter(|status| !is_open(status)) {

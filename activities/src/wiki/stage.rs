@@ -18,6 +18,7 @@ use steward_vault::gates::stop;
 use steward_vault::wiki::check::VerifierSession;
 use steward_vault::wiki::ingest::{judge_run, stage_by_rules};
 use steward_vault::wiki::metrics::list_broken_metrics;
+use steward_vault::wiki::pending::note_tried;
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRun, StagedRunError, StagedRuns};
@@ -73,6 +74,9 @@ pub(super) fn stage_source(
         Ok(run) => run,
         Err(refusal) => return Ok(refusal),
     };
+    if let Some(source) = meta.source.as_ref().filter(|_| meta.unattended) {
+        note_tried(root, &meta.wiki, &source.path, meta.began)?;
+    }
     let (run, wiki) = match stage_pages(root, wiki, run)? {
         StagedPages::Staged(staged) => *staged,
         StagedPages::Writing => return Ok(StageIngestOutput::Writing { run: meta.run }),
@@ -186,6 +190,22 @@ pub(super) struct StageSettings {
 }
 
 impl StageSettings {
+    /// Whether a run that was staged to be committed at once may still be: a mode or a metric may have changed since.
+    pub(super) fn still_commits(&self, root: &VaultRoot, meta: &RunMeta) -> Result<bool, ReadWikiError> {
+        let broken = list_broken_metrics(root, &meta.wiki)?;
+        let cause = self.find_cause(meta);
+        let gates = RunGates { cause, is_draft: false, is_deferred: false, is_unverified: false, broken: &broken };
+        Ok(gates.decide().mode == WikiMode::Live)
+    }
+
+    fn find_cause(&self, meta: &RunMeta) -> RunCause {
+        let auto_ingest = || self.wikis.get(&meta.wiki).copied().unwrap_or_default().auto_ingest;
+        match meta.unattended {
+            true => RunCause::Unattended(auto_ingest(), self.live_mode),
+            false => RunCause::Attended(self.mode),
+        }
+    }
+
     /// Decides what happens to a run that passed.
     pub(super) fn decide(
         &self,
@@ -195,12 +215,8 @@ impl StageSettings {
         is_draft: bool,
         is_unverified: bool,
     ) -> Result<RunDisposition, ReadWikiError> {
-        let auto_ingest = || self.wikis.get(&meta.wiki).copied().unwrap_or_default().auto_ingest;
         let gates = RunGates {
-            cause: match meta.unattended {
-                true => RunCause::Unattended(auto_ingest(), self.live_mode),
-                false => RunCause::Attended(self.mode),
-            },
+            cause: self.find_cause(meta),
             is_draft,
             is_deferred: wiki.state.manifest.find_text(&["curation", "conflictResolution"]) == Some("defer"),
             is_unverified: is_unverified && !self.allows_unverified,

@@ -3,7 +3,7 @@
 //! The answer is kept before anything follows from it. A turn that was answered is never sent again.
 
 use super::writer::describe_settlement;
-use super::{CONFLICT, UNPROCESSABLE, WikiActivities, refuse, reject};
+use super::{CONFLICT, UNPROCESSABLE, WikiActivities, reject};
 use crate::failure::retryable_failure;
 use crate::vault::run_blocking;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -204,13 +204,19 @@ pub(super) fn end_run(run: &StagedRun, status: u16, message: String) -> Result<S
 
 /// A refusal for which no run is left that could keep it, such as that of a run whose folder is gone.
 pub(super) fn refuse_turn(error: WikiRunError) -> Result<SendTurnOutput, ActivityError> {
-    let (status, message) = refuse(error).map_err(retryable_failure)?;
-    Ok(SendTurnOutput::Refused { status, message })
+    match error {
+        WikiRunError::Refused(message) => Ok(SendTurnOutput::Refused { status: CONFLICT, message }),
+        error => Err(retryable_failure(error)),
+    }
 }
 
 /// Shows people why a run waits.
 pub(super) fn note_wait(run: &StagedRun, state: RunState, refusal: &GuardRefusal) -> Result<(), WikiRunError> {
-    Ok(run.set_status(state, Utc::now(), &format!("{WAITS}{}", to_one_line(&refusal.reason)))?)
+    // A person may have ended it meanwhile.
+    if run.read_status()?.is_none_or(|status| matches!(status.state, RunState::Pending | RunState::Verifying)) {
+        run.set_status(state, Utc::now(), &format!("{WAITS}{}", to_one_line(&refusal.reason)))?;
+    }
+    Ok(())
 }
 
 /// Waits until a cap clears. A refusal that a person has to end is looked at again from time to time.

@@ -96,7 +96,7 @@ impl WikiActivities {
                 // It holds the run.
                 drop(keep);
                 let output = wait_for_cap(&refusal, number);
-                if let (Some(run), SendTurnOutput::Wait { .. }) = (run.cloned(), &output) {
+                if let (Some(run), SendTurnOutput::Wait { .. } | SendTurnOutput::Stopped) = (run.cloned(), &output) {
                     let root = self.vault.writer.root().clone();
                     let note = move || note_wait(&StagedRuns::new(&root).open(&run)?, RunState::Verifying, &refusal);
                     run_blocking(note).await?.map_err(retryable_failure)?;

@@ -200,7 +200,8 @@ async fn tenants_share_a_namespace_and_never_touch_each_others_schedules() {
     let said = without.run(&["up", "--once"]).await.expect(3);
     assert!(said.err.contains("belongs to the tenant a"), "{said}");
     let alone = World::with_one_done().await;
-    let said = alone.steward.with("TEMPORAL_NAMESPACE", &fleet.namespace).run(&["up", "--once"]).await.expect(3);
+    let there = alone.steward.with("TEMPORAL_ADDRESS", fleet.server.address());
+    let said = there.with("TEMPORAL_NAMESPACE", &fleet.namespace).run(&["up", "--once"]).await.expect(3);
     assert!(said.err.contains("is shared by tenants"), "{said}");
     let said = one.steward.with("STEWARD_TENANT", "b").run(&["up", "--once"]).await.expect(3);
     assert!(said.err.contains("STEWARD_TENANT is b"), "{said}");

@@ -165,7 +165,8 @@ async fn a_page_that_a_person_confirms_is_not_stale_and_that_goes_back() {
     assert!(confirmed.err.contains("the page is confirmed"), "{confirmed}");
     assert!(!stale("concepts/shed.md").await && stale("summaries/").await);
     let runs = desk.wiki(&["runs", "list", "allotment", "--json"]).await.expect(0).json();
-    desk.wiki(&["runs", "revert", runs.as_array().unwrap().last().unwrap()["run"].as_str().unwrap()]).await.expect(0);
+    let confirmed = runs.as_array().unwrap().iter().rfind(|run| run["run_type"] == "manual").unwrap();
+    desk.wiki(&["runs", "revert", confirmed["run"].as_str().unwrap()]).await.expect(0);
     assert_eq!(desk.read("concepts/shed.md"), page);
     desk.is_sound().await;
 }

@@ -240,6 +240,9 @@ impl VaultWriter {
             .insert(0, format!("{}, verifier: {}", describe_verdict(meta, &verdict), escape_one_line(checked)));
         described.reasoning =
             format!("{} {}", meta.by, describe_work(meta, &files, verifier.as_deref(), refused.as_deref()));
+        if meta.unattended {
+            described.reasoning.push_str(" Nobody asked for it.");
+        }
         if let Some(approval) = approval {
             let place = if approval.in_terminal { "in a terminal" } else { "on the dashboard" };
             let note = match approval.override_reason {

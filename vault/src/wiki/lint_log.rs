@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::ContentHash;
-use steward_domain::record::plain_text::count_noun;
+use steward_domain::record::plain_text::{count_noun, escape_one_line};
 use steward_domain::wiki::assemble::{RunReport, assemble_entry};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::log::{self, LogType};
@@ -121,8 +121,8 @@ fn list_codes(findings: &[WikiFinding]) -> Vec<String> {
         .into_iter()
         .rev()
         .map(|((_, code), (count, file))| match count {
-            1 => format!("{code}: {file}"),
-            _ => format!("{code}: {count}, first in {file}"),
+            1 => format!("{code}: {}", escape_one_line(file)),
+            _ => format!("{code}: {count}, first in {}", escape_one_line(file)),
         })
         .collect()
 }

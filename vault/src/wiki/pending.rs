@@ -79,7 +79,8 @@ pub fn list_untried(
     limit: usize,
 ) -> Result<Vec<FoundSource>, WikiRunError> {
     let tried: Vec<TriedSource> = read_log(root, wiki, TRIED)?;
-    let is_tried = |found: &FoundSource| tried.iter().any(|it| it.path == found.path());
+    let tried: BTreeSet<String> = tried.into_iter().map(|it| it.path).collect();
+    let is_tried = |found: &FoundSource| tried.contains(found.path());
     let mut pending = list_pending(root, wiki, contents, usize::MAX)?;
     pending.retain(|found| !is_tried(found));
     pending.truncate(limit);

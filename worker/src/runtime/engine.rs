@@ -173,7 +173,8 @@ pub(crate) async fn start_engine(
             move || registration.run()
         }),
         tokio::spawn(Arc::clone(&registration).apply_new_intervals(new_intervals)),
-        tokio::spawn(build_wiki_loop(config, context, &writer).run(is_stopped.clone())),
+        tokio::spawn(build_wiki_loop(config, context, &writer).ingest_sources(is_stopped.clone())),
+        tokio::spawn(build_wiki_loop(config, context, &writer).check_wikis(is_stopped.clone())),
         tokio::spawn(wake_matters(Arc::clone(&begin_wakes), Arc::clone(&index), registration, is_stopped)),
         tokio::spawn(place::follow_vault_folder(writer.root().clone(), returned, context.failed.clone())),
         tokio::spawn(settle_changes(
@@ -213,7 +214,7 @@ fn build_stop_check(
 fn build_wiki_loop(config: &StewardConfig, context: &WorkerContext, writer: &VaultWriter) -> WikiLoop {
     let client = ResolutionClient::new(context.client.clone(), config.vault_names(), &context.task_queue, None);
     let (root, settings) = (writer.root().clone(), Arc::clone(&config.wikis));
-    WikiLoop { root, client, settings, seconds: config.scan_seconds }
+    WikiLoop { root, client, settings, live_mode: config.policy.mode, seconds: config.scan_seconds }
 }
 
 /// Reports when the fleet's database does not answer; `None` for a vault that belongs to no fleet.

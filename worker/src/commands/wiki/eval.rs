@@ -77,6 +77,10 @@ fn acknowledge(
     reason: &str,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
+    if reason.trim().is_empty() {
+        eprintln!("error: --reason needs some words");
+        return Ok(CommandExit::Usage);
+    }
     let readings = read_metrics(root, wiki)?;
     let reading = readings.iter().find(|reading| reading.metric == metric && reading.is_broken());
     let Some(reading) = reading else {

@@ -5,22 +5,26 @@
 //! It must not write into a wiki itself.
 
 use super::create_interval;
-use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use steward_domain::action::plan::ContentHash;
+use steward_domain::gates::mode::Mode;
 use steward_domain::wiki::SOURCES_FOLDER;
-use steward_domain::wiki::gates::{AutoIngest, WikiSettings};
-use steward_domain::wiki::run::RunSource;
+use steward_domain::wiki::gates::{AutoIngest, RunCause, RunGates, WikiSettings};
+use steward_domain::wiki::run::{RunSource, WikiMode};
 use steward_domain::wiki::writer::budget::RunLimits;
 use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::accept::find_accepted;
 use steward_vault::wiki::create::list_wikis;
 use steward_vault::wiki::folder::WikiFolder;
 use steward_vault::wiki::health::check_wiki;
 use steward_vault::wiki::lint_log::{find_last_check, is_check_due};
+use steward_vault::wiki::metrics::list_broken_metrics;
 use steward_vault::wiki::pending::{FoundSource, list_untried, note_tried};
 use steward_vault::wiki::state::find_wiki_folder;
 use steward_workflows::{IngestInput, IngestOutput, WikiRequest, WikiRunInput, WikiRunOutput};
@@ -33,46 +37,65 @@ const MAX_SOURCES: usize = 20;
 const SETTLED: Duration = Duration::from_secs(10);
 /// How long an ingest is waited for: a model may write an hour.
 const PATIENCE: Duration = Duration::from_secs(70 * 60);
+/// When a source is tried again that was refused for now: 10 min.
+const RETRY: Duration = Duration::from_secs(600);
 /// The night begins at 01:00 UTC, and checks are spread over four hours of it.
 const NIGHT_BEGINS: i64 = 60;
 const NIGHT_MINUTES: u64 = 240;
 
-/// The loop over the wikis of a vault.
+/// The loops over the wikis of a vault.
 pub(super) struct WikiLoop {
     pub(super) root: VaultRoot,
     pub(super) client: ResolutionClient,
     pub(super) settings: Arc<BTreeMap<String, WikiSettings>>,
+    /// How far that may go which nobody asked for.
+    pub(super) live_mode: Mode,
     /// The seconds between two rounds.
     pub(super) seconds: u64,
 }
 
-/// What a process has seen of its wikis.
-#[derive(Default)]
-struct SeenWikis {
-    /// The hash of the list of sources, when nothing was left to do about them.
-    sources: BTreeMap<String, ContentHash>,
-    /// When a check found that nothing had changed.
-    unchanged: BTreeMap<String, DateTime<Utc>>,
+/// The list of sources of a wiki as it was when nothing more could be done about them.
+struct SeenSources {
+    listing: ContentHash,
+    at: Instant,
 }
 
 impl WikiLoop {
-    /// Runs until the process ends.
-    pub(super) async fn run(self, is_stopped: impl Fn() -> bool) {
-        let (mut rounds, mut seen) = (create_interval(self.seconds), SeenWikis::default());
+    /// Makes pages of new sources until the process ends. A model may take hours for one round.
+    pub(super) async fn ingest_sources(self, is_stopped: impl Fn() -> bool) {
+        let (mut rounds, mut seen) = (create_interval(self.seconds), BTreeMap::new());
+        loop {
+            rounds.tick().await;
+            let is_wanted = |wiki: &String| self.find_settings(wiki).auto_ingest != AutoIngest::Off;
+            if is_stopped() || !self.settings.keys().any(is_wanted) {
+                continue;
+            }
+            for wiki in self.list().await.into_iter().filter(is_wanted) {
+                if let Err(e) = self.ingest_new(&wiki, &mut seen, &is_stopped).await {
+                    tracing::warn!(wiki, "failed to look for new sources, trying again later: {e:#}");
+                }
+            }
+        }
+    }
+
+    /// Checks wikis at night until the process ends.
+    pub(super) async fn check_wikis(self, is_stopped: impl Fn() -> bool) {
+        let (mut rounds, mut checked) = (create_interval(self.seconds), BTreeMap::new());
         loop {
             rounds.tick().await;
             if is_stopped() {
                 continue;
             }
             for wiki in self.list().await {
-                if let Err(e) = self.ingest_new(&wiki, &mut seen).await {
-                    tracing::warn!(wiki, "failed to look for new sources, trying again later: {e:#}");
-                }
-                if let Err(e) = self.check_at_night(&wiki, &mut seen).await {
+                if let Err(e) = self.check_at_night(&wiki, &mut checked).await {
                     tracing::warn!(wiki, "failed to check the wiki, trying again later: {e:#}");
                 }
             }
         }
+    }
+
+    fn find_settings(&self, wiki: &str) -> WikiSettings {
+        self.settings.get(wiki).copied().unwrap_or_default()
     }
 
     async fn list(&self) -> Vec<String> {
@@ -89,23 +112,33 @@ impl WikiLoop {
     }
 
     /// Makes pages of the sources that are new, one after the other.
-    async fn ingest_new(&self, wiki: &str, seen: &mut SeenWikis) -> anyhow::Result<()> {
-        let settings = self.settings.get(wiki).copied().unwrap_or_default();
-        if settings.auto_ingest == AutoIngest::Off {
-            return Ok(());
-        }
-        let (root, name, known) = (self.root.clone(), wiki.to_owned(), seen.sources.get(wiki).cloned());
+    async fn ingest_new(
+        &self,
+        wiki: &str,
+        seen: &mut BTreeMap<String, SeenSources>,
+        is_stopped: impl Fn() -> bool,
+    ) -> anyhow::Result<()> {
+        let known = seen.get(wiki).filter(|seen| seen.at.elapsed() < RETRY).map(|seen| seen.listing.clone());
+        let (root, name) = (self.root.clone(), wiki.to_owned());
         let listed = tokio::task::spawn_blocking(move || find_new(&root, &name, known.as_ref())).await??;
         let Some(NewSources { listing, sources, is_complete }) = listed else { return Ok(()) };
+        let mut is_done = true;
         for source in sources {
+            if is_stopped() {
+                return Ok(());
+            }
             let path = source.path().to_owned();
-            if self.ingest(wiki, source).await.with_context(|| format!("failed to ingest {path}"))? {
-                let (root, name) = (self.root.clone(), wiki.to_owned());
-                tokio::task::spawn_blocking(move || note_tried(&root, &name, &path, Utc::now())).await??;
+            match self.ingest(wiki, source).await {
+                Ok(was_run) => is_done &= was_run,
+                Err(e) => {
+                    is_done = false;
+                    tracing::warn!(wiki, source = path, "failed to make pages of a source, trying again later: {e:#}");
+                }
             }
         }
-        if is_complete {
-            seen.sources.insert(wiki.to_owned(), listing);
+        // The rest of many follows in the next round. What was refused for now is tried again after a while.
+        if is_complete || !is_done {
+            seen.insert(wiki.to_owned(), SeenSources { listing, at: Instant::now() });
         }
         Ok(())
     }
@@ -116,8 +149,9 @@ impl WikiLoop {
         let source = match source {
             FoundSource::Registered(source) => source,
             FoundSource::Unregistered(path) => match self.register(wiki, path).await? {
-                Some(source) => source,
-                None => return Ok(true),
+                RegisteredSource::Readable(source) => source,
+                RegisteredSource::Unreadable => return Ok(true),
+                RegisteredSource::Refused => return Ok(false),
             },
         };
         let input = IngestInput {
@@ -141,44 +175,65 @@ impl WikiLoop {
         Ok(was_run)
     }
 
-    /// Registers a source; `None` if no page can be made of it.
-    async fn register(&self, wiki: &str, path: String) -> anyhow::Result<Option<RunSource>> {
+    /// Registers a source. One of which no page can be made counts as tried.
+    async fn register(&self, wiki: &str, path: String) -> anyhow::Result<RegisteredSource> {
         let request = WikiRequest::AddSource { path: path.clone(), upload: None };
         match self.request(wiki, request).await? {
-            WikiRunOutput::Done { source, notes, .. } => Ok(source.filter(|_| notes.is_empty())),
+            WikiRunOutput::Done { source: Some(source), notes, .. } if notes.is_empty() => {
+                Ok(RegisteredSource::Readable(source))
+            }
+            WikiRunOutput::Done { .. } => {
+                let (root, name) = (self.root.clone(), wiki.to_owned());
+                tokio::task::spawn_blocking(move || note_tried(&root, &name, &path, Utc::now())).await??;
+                Ok(RegisteredSource::Unreadable)
+            }
             WikiRunOutput::Refused { message, .. } => {
                 tracing::warn!(wiki, source = path, "a source was refused: {message}");
-                Ok(None)
+                Ok(RegisteredSource::Refused)
             }
         }
     }
 
     /// Notes in the log of a wiki that it was checked, if it changed since its last check and a night has begun.
-    async fn check_at_night(&self, wiki: &str, seen: &mut SeenWikis) -> anyhow::Result<()> {
+    async fn check_at_night(&self, wiki: &str, checked: &mut BTreeMap<String, DateTime<Utc>>) -> anyhow::Result<()> {
         let now = Utc::now();
         let due = find_due(wiki, now);
-        if seen.unchanged.get(wiki).is_some_and(|at| *at >= due) {
+        if checked.get(wiki).is_some_and(|at| *at >= due) {
             return Ok(());
         }
         let (root, name) = (self.root.clone(), wiki.to_owned());
         let is_changed = tokio::task::spawn_blocking(move || -> anyhow::Result<bool> {
-            if find_last_check(&root, &name)?.is_some_and(|at| at >= due) {
+            if find_last_check(&root, &name)?.is_some_and(|at| at >= due) || find_accepted(&root, &name)?.is_none() {
                 return Ok(false);
             }
             let checked = check_wiki(&root.path().join(find_wiki_folder(&root, &name)?), now)?;
             Ok(is_check_due(&root, &name, &checked)?)
         })
         .await??;
-        if is_changed {
-            if self.settings.get(wiki).is_some_and(|settings| settings.lint_fix) {
-                self.request(wiki, WikiRequest::Fix).await?;
-            }
-            if let WikiRunOutput::Refused { message, .. } = self.request(wiki, WikiRequest::Lint).await? {
-                anyhow::bail!("refused: {message}");
+        let requests = match (is_changed, self.may_fix(wiki).await?) {
+            (false, _) => Vec::new(),
+            (true, false) => vec![WikiRequest::Lint],
+            (true, true) => vec![WikiRequest::Fix, WikiRequest::Lint],
+        };
+        for request in requests {
+            if let WikiRunOutput::Refused { message, .. } = self.request(wiki, request).await? {
+                tracing::warn!(wiki, "the check of this night is refused: {message}");
             }
         }
-        seen.unchanged.insert(wiki.to_owned(), now);
+        checked.insert(wiki.to_owned(), now);
         Ok(())
+    }
+
+    /// Whether the nightly check may render the index anew, though nobody asked for it.
+    async fn may_fix(&self, wiki: &str) -> anyhow::Result<bool> {
+        if !self.find_settings(wiki).lint_fix {
+            return Ok(false);
+        }
+        let (root, name, live_mode) = (self.root.clone(), wiki.to_owned(), self.live_mode);
+        let broken = tokio::task::spawn_blocking(move || list_broken_metrics(&root, &name)).await??;
+        let cause = RunCause::Unattended(AutoIngest::Land, live_mode);
+        let gates = RunGates { cause, is_draft: false, is_deferred: false, is_unverified: false, broken: &broken };
+        Ok(gates.decide().mode == WikiMode::Live)
     }
 
     async fn request(&self, wiki: &str, request: WikiRequest) -> anyhow::Result<WikiRunOutput> {
@@ -194,6 +249,15 @@ fn find_due(wiki: &str, now: DateTime<Utc>) -> DateTime<Utc> {
     let minutes = TimeDelta::minutes(NIGHT_BEGINS + i64::try_from(phase).unwrap_or_default());
     let today = now.date_naive().and_time(chrono::NaiveTime::MIN).and_utc() + minutes;
     if today <= now { today } else { today - TimeDelta::days(1) }
+}
+
+/// What registering a source came to.
+enum RegisteredSource {
+    Readable(RunSource),
+    /// It is registered, and no page can be made of it.
+    Unreadable,
+    /// Not now.
+    Refused,
 }
 
 /// The new sources of a wiki.
@@ -212,8 +276,9 @@ fn find_new(root: &VaultRoot, wiki: &str, known: Option<&ContentHash>) -> anyhow
     if known == Some(&listing) {
         return Ok(None);
     }
-    let is_settled = newest.is_none_or(|at| at.elapsed().is_ok_and(|age| age >= SETTLED));
-    if !is_settled {
+    // A time in the future says nothing.
+    let is_settled = newest.is_none_or(|at| at.elapsed().map_or(true, |age| age >= SETTLED));
+    if !is_settled || find_accepted(root, wiki)?.is_none() {
         return Ok(None);
     }
     let contents = WikiFolder::open(&folder)?.read();
@@ -224,9 +289,13 @@ fn find_new(root: &VaultRoot, wiki: &str, known: Option<&ContentHash>) -> anyhow
 }
 
 /// The hash of the names, sizes and times of all files, and when one of them changed last.
-fn list_files(folder: &std::path::Path) -> anyhow::Result<(ContentHash, Option<SystemTime>)> {
+fn list_files(folder: &Path) -> anyhow::Result<(ContentHash, Option<SystemTime>)> {
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
+    let entries = match std::fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        entries => Some(entries?),
+    };
+    for entry in entries.into_iter().flatten() {
         let entry = entry?;
         let meta = entry.metadata()?;
         files.push((entry.file_name(), meta.len(), meta.modified()?));

@@ -147,7 +147,10 @@ impl RunDraft<'_> {
         let body = page.document.body();
         let mut lines: Vec<String> = body.split('\n').map(str::to_owned).collect();
         for (number, name) in list_dangling_names(page, &self.pages) {
-            let Some(line) = lines.get_mut(number - 1).filter(|line| !old.contains(line.trim_end_matches('\r'))) else {
+            let Some(line) = lines
+                .get_mut(number - 1)
+                .filter(|line| !old.contains(line.trim_end_matches('\r')) && !line.contains('`'))
+            else {
                 continue;
             };
             *line = unlink_name(line, &name);
@@ -228,7 +231,8 @@ fn unlink_name(line: &str, name: &str) -> String {
         let Some((inner, left)) = after.split_once("]]") else { break };
         let (target, shown) = inner.split_once('|').unwrap_or((inner, inner));
         text.push_str(before);
-        match target.trim() == name.trim() {
+        // In a table the bar has a backslash.
+        match target.trim_end_matches('\\').trim() == name.trim() {
             true => text.push_str(shown),
             false => text.push_str(&format!("[[{inner}]]")),
         }

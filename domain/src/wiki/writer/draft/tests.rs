@@ -237,5 +237,8 @@ fn a_link_that_leads_nowhere_at_the_end_is_its_words() {
     draft.finish(false).unwrap();
     let page = read(&draft, "summaries/summary-letter.md");
     assert!(page.contains("of [[plot-12]] for the lady mayor and nobody.[^c"), "{page}");
-    assert!(page.contains("The [[council|Council]] extends"), "a link may name the title of a page that came later: {page}");
+    assert!(
+        page.contains("The [[council|Council]] extends"),
+        "a link may name the title of a page that came later: {page}"
+    );
 }
