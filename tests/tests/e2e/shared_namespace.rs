@@ -356,6 +356,7 @@ async fn a_tenants_vault_can_stand_alone_again() {
     alone.run(&["status"]).await.expect(3);
     alone.run(&["fleet", "release"]).await.expect(0);
     let alone = alone.with("TEMPORAL_NAMESPACE", &tenant.world.namespace);
+    let alone = alone.with("TEMPORAL_ADDRESS", tenant.world.server.address());
     let mut up = start(&alone).await;
     // The routines are registered first.
     let is_listed = async || schedules(&alone).await.contains(&"al-steward-house".to_owned()).then_some(());

@@ -83,7 +83,7 @@ async fn without_the_setting_nothing_happens_by_itself_and_a_wrong_value_is_name
 
 #[tokio::test]
 async fn a_changed_wiki_is_checked_at_night_and_a_quiet_one_costs_nothing() {
-    let (desk, mut steward) = desk("lint_fix = false").await;
+    let (desk, mut steward) = desk("lint_fix = true").await;
     let clock = ProcessClock::new();
     clock.give_to(&mut steward);
     let worker = desk.world.worker_with(&steward).await;
@@ -99,10 +99,17 @@ async fn a_changed_wiki_is_checked_at_night_and_a_quiet_one_costs_nothing() {
     wait::a_moment(Duration::from_secs(4)).await;
     assert_eq!(count_checks(desk.read("_log.md")), 1);
     desk.edit("concepts/plot-12.md", |text| text.replace("# Plot 12\n", "# Plot 12\n\n[[nowhere]]\n"));
+    desk.edit("_index.md", |text| text + "A line of mine.\n");
     clock.set(chrono::TimeDelta::days(3));
     wait::until("a second check", async || (count_checks(desk.read("_log.md")) == 2).then_some(())).await;
     assert!(desk.read("_log.md").contains("broken_ref: concepts/plot-12.md"), "{}", desk.read("_log.md"));
+    assert!(desk.read("_index.md").contains("A line of mine."), "in shadow nothing is fixed that nobody asked for");
     worker.stop().await;
+    desk.edit("concepts/plot-12.md", |text| text.replace("[[nowhere]]", "[[anywhere]]"));
+    clock.set(chrono::TimeDelta::days(4));
+    let _worker = desk.world.worker_with(&steward.with("STEWARD_LIVE_MODE", "live")).await;
+    wait::until("a third check", async || (count_checks(desk.read("_log.md")) == 4).then_some(())).await;
+    assert!(!desk.read("_index.md").contains("A line of mine."), "the index is rendered anew");
 }
 
 #[tokio::test]
