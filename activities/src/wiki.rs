@@ -31,8 +31,7 @@ use steward_domain::wiki::run::{RunId, WikiMode};
 use steward_domain::wiki::source_text::find_format;
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::wiki::folder::WikiFolder;
-use steward_vault::wiki::ingest::{RunApproval, describe_findings, find_coverage};
-use steward_vault::wiki::metrics::keep_coverage;
+use steward_vault::wiki::ingest::{RunApproval, describe_findings};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunState, RunStatus, StagedRun, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
@@ -308,14 +307,9 @@ fn commit_run(
         let message = format!("the run does not wait, it is {}: {}", status.state, status.reason);
         return Ok(CommitIngestOutput::Refused { status: CONFLICT, message });
     }
-    let staged = run.read_staged()?;
-    let coverage = staged.as_ref().and_then(|(plan, files)| find_coverage(plan, files));
-    let notes = staged.map_or_else(Vec::new, |(plan, _)| plan.notes);
+    let notes = run.read_staged()?.map_or_else(Vec::new, |(plan, _)| plan.notes);
     match writer.commit_staged(&run, approval, workflow) {
         Ok(committed) => {
-            if let Some(coverage) = coverage.filter(|_| !run.meta.is_by_rules()) {
-                keep_coverage(writer.root(), &run.meta, coverage)?;
-            }
             run.set_status(RunState::Committed, Utc::now(), committed.receipt.record.as_str())?;
             let displaced = committed.displaced.iter().map(|path| format!("what was edited there is in {path}"));
             let notes = notes.into_iter().chain(displaced).collect();

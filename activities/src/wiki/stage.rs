@@ -193,8 +193,7 @@ impl StageSettings {
     /// Whether a run that was staged to be committed at once may still be: a mode or a metric may have changed since.
     pub(super) fn still_commits(&self, root: &VaultRoot, meta: &RunMeta) -> Result<bool, ReadWikiError> {
         let broken = list_broken_metrics(root, &meta.wiki)?;
-        let cause = self.find_cause(meta);
-        let gates = RunGates { cause, is_draft: false, is_deferred: false, is_unverified: false, broken: &broken };
+        let gates = RunGates::new(self.find_cause(meta), &broken);
         Ok(gates.decide().mode == WikiMode::Live)
     }
 
@@ -215,12 +214,12 @@ impl StageSettings {
         is_draft: bool,
         is_unverified: bool,
     ) -> Result<RunDisposition, ReadWikiError> {
+        let broken = list_broken_metrics(root, &meta.wiki)?;
         let gates = RunGates {
-            cause: self.find_cause(meta),
             is_draft,
             is_deferred: wiki.state.manifest.find_text(&["curation", "conflictResolution"]) == Some("defer"),
             is_unverified: is_unverified && !self.allows_unverified,
-            broken: &list_broken_metrics(root, &meta.wiki)?,
+            ..RunGates::new(self.find_cause(meta), &broken)
         };
         Ok(gates.decide())
     }

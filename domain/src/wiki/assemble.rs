@@ -121,11 +121,13 @@ pub fn assemble_run(state: WikiState, files: Vec<RunFile>, report: &RunReport) -
     Ok(AssembledRun { files: assembly.files, displaced: assembly.displaced })
 }
 
-/// The run that only adds its entry to the log.
+/// The run that only adds its entry to the log of the wiki in a folder.
 ///
 /// # Errors
 /// [`AssembleError`].
-pub fn assemble_entry(state: WikiState, report: &RunReport) -> Result<AssembledRun, AssembleError> {
+pub fn assemble_entry(folder: String, log: Option<Vec<u8>>, report: &RunReport) -> Result<AssembledRun, AssembleError> {
+    let texts = GeneratedTexts { log, ..GeneratedTexts::default() };
+    let state = WikiState { folder, manifest: EffectiveManifest::default(), pages: Vec::new(), sources: 0, texts };
     let mut assembly = Assembly { state, report, files: Vec::new(), displaced: Vec::new() };
     assembly.add_log()?;
     Ok(AssembledRun { files: assembly.files, displaced: Vec::new() })

@@ -62,7 +62,13 @@ pub struct RunDisposition {
     pub reasons: Vec<String>,
 }
 
-impl RunGates<'_> {
+impl<'a> RunGates<'a> {
+    /// The gates of a run with which nothing else is wrong.
+    #[must_use]
+    pub fn new(cause: RunCause, broken: &'a [WikiMetric]) -> Self {
+        Self { cause, is_draft: false, is_deferred: false, is_unverified: false, broken }
+    }
+
     /// Decides.
     #[must_use]
     pub fn decide(&self) -> RunDisposition {
@@ -111,7 +117,7 @@ mod tests {
     use super::*;
 
     fn gates(cause: RunCause) -> RunGates<'static> {
-        RunGates { cause, is_draft: false, is_deferred: false, is_unverified: false, broken: &[] }
+        RunGates::new(cause, &[])
     }
 
     #[test]
@@ -143,9 +149,9 @@ mod tests {
     fn a_broken_metric_holds_unattended_runs_and_some_hold_attended_ones() {
         for (metric, holds) in [(WikiMetric::Fidelity, false), (WikiMetric::Coverage, true)] {
             let broken = [metric];
-            let attended = RunGates { broken: &broken, ..gates(RunCause::Attended(WikiMode::Live)) };
+            let attended = RunGates::new(RunCause::Attended(WikiMode::Live), &broken);
             assert_eq!(attended.decide().mode == WikiMode::Pending, holds, "{metric}");
-            let unattended = RunGates { broken: &broken, ..gates(RunCause::Unattended(AutoIngest::Land, Mode::Live)) };
+            let unattended = RunGates::new(RunCause::Unattended(AutoIngest::Land, Mode::Live), &broken);
             assert_eq!(unattended.decide().mode, WikiMode::Pending, "{metric}");
         }
     }

@@ -14,18 +14,7 @@ pub const COVERAGE_RUNS: usize = 20;
 
 /// What is measured about a wiki.
 #[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::EnumIter,
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::EnumString, strum::EnumIter,
 )]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
@@ -114,12 +103,9 @@ impl RunCoverage {
 pub struct MetricReading {
     pub metric: WikiMetric,
     pub state: MetricState,
-    /// What was counted, of how many.
-    pub count: u64,
-    pub of: u64,
-    /// The 95 % interval of the share, 0 to 1.
-    pub low: f64,
-    pub high: f64,
+    /// What was counted, with its share and interval.
+    #[serde(flatten)]
+    pub rate: RateEstimate,
     /// When it was measured last.
     pub at: Option<DateTime<Utc>>,
     /// Until when earlier measurements were acknowledged.
@@ -131,12 +117,11 @@ impl MetricReading {
     #[must_use]
     pub fn new(
         metric: WikiMetric,
-        rate: &RateEstimate,
+        rate: RateEstimate,
         at: Option<DateTime<Utc>>,
         acknowledged_at: Option<DateTime<Utc>>,
     ) -> Self {
-        let RateEstimate { count, of, low, high, .. } = *rate;
-        Self { metric, state: metric.judge(rate), count, of, low, high, at, acknowledged_at }
+        Self { metric, state: metric.judge(&rate), rate, at, acknowledged_at }
     }
 
     /// Whether runs wait because of it.

@@ -72,6 +72,10 @@ async fn what_is_lost_during_a_run_ends_it_in_a_named_state_and_the_wiki_stays_s
             Clerk::start(move |asked| Says::Once(closed.clone(), Box::new(answer(&good_turns(), asked)))).await;
         let verifier = Clerk::start(|asked| report(asked, "nothing of this")).await;
         let desk = checked_desk(&writer, &verifier).await;
+        // An earlier document, so that every file is there.
+        let rules = desk.world.worker_with(&desk.steward.with("STEWARD_WIKI_CLERK", "rules")).await;
+        desk.ingest(&desk.write("2026-11-19-fence.md", "# Fence\n\nThe fence is green and new.\n")).await;
+        rules.stop().await;
         let _worker = desk.world.worker_with(&desk.steward).await;
         let document = desk.write("2026-11-20-lease.md", LEASE);
         let arguments = ["ingest", "allotment", document.as_str(), "--json"];
@@ -81,7 +85,7 @@ async fn what_is_lost_during_a_run_ends_it_in_a_named_state_and_the_wiki_stays_s
             let own = desk.world.vault.path().join(".steward");
             match lost {
                 "_manifest.json" => {
-                    let _ = std::fs::remove_file(desk.world.vault.path().join("wiki/allotment/_manifest.json"));
+                    std::fs::remove_file(desk.world.vault.path().join("wiki/allotment/_manifest.json")).unwrap();
                 }
                 "the folder of the run" => std::fs::remove_dir_all(own.join("runs")).unwrap(),
                 database => std::fs::remove_file(own.join(database)).unwrap(),

@@ -5,17 +5,18 @@
 
 mod report;
 
-pub use report::{describe_findings, find_coverage};
+pub use report::describe_findings;
 
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
 use crate::wiki::check::find_verifier;
 use crate::wiki::folder::WikiFolder;
+use crate::wiki::metrics::keep_coverage;
 use crate::wiki::quotes::{QuoteFault, read_text};
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{RunMeta, StagedPlan, StagedRun, StagedRunError};
 use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current, read_wiki};
-use report::{describe_report, describe_verdict, describe_work, find_refusal};
+use report::{describe_report, describe_verdict, describe_work, find_coverage, find_refusal};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
@@ -206,7 +207,9 @@ impl VaultWriter {
             return Err(WikiRunError::refuse("nothing is staged"));
         };
         let pages: Vec<String> = files.iter().map(|file| file.path.file().to_owned()).collect();
+        let coverage = find_coverage(&plan, &files);
         if let Some(receipt) = self.find_run(&described)? {
+            keep_coverage(self.root(), meta, coverage)?;
             return Ok(CommittedRun { receipt, pages, displaced: Vec::new() });
         }
         if approval.is_some_and(|approval| *approval.staged != plan.hash()) {
@@ -226,7 +229,6 @@ impl VaultWriter {
         }
         let verifier = if meta.is_by_rules() { None } else { find_verifier(self.root(), &wiki, run, &files)? };
         let mut report = describe_report(meta, &plan, &files, &verdict, &wiki);
-        let coverage = find_coverage(&plan, &files);
         report.bullets.extend(coverage.as_ref().map(|it| {
             format!("related pages: {} offered, {} touched, {} need no change", it.offered, it.touched, it.unchanged)
         }));
@@ -259,6 +261,7 @@ impl VaultWriter {
         described.claims = verdict.claims;
         let assembled = assemble_run(wiki.state, files, &report)?;
         let receipt = self.commit_run(&close(described, assembled.files)?)?;
+        keep_coverage(self.root(), meta, coverage)?;
         Ok(CommittedRun { receipt, pages, displaced: assembled.displaced })
     }
 }

@@ -9,7 +9,7 @@ use crate::wiki::health::{CheckedWiki, check_wiki};
 use crate::wiki::kept::{change_log, read_log};
 use crate::wiki::request::{WikiRunError, WikiRunRequest};
 use crate::wiki::settle::{ManualRun, try_again};
-use crate::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
+use crate::wiki::state::{ReadWikiError, find_wiki_folder, read_current};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,6 +19,7 @@ use steward_domain::record::plain_text::{count_noun, escape_one_line};
 use steward_domain::wiki::assemble::{RunReport, assemble_entry};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::log::{self, LogType};
+use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::close;
 use steward_domain::wiki::run::WikiRunType;
 use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES, OVERVIEW_FILE};
@@ -82,7 +83,6 @@ impl VaultWriter {
         if !is_check_due(root, request.wiki, &checked)? {
             return Ok(ManualRun { receipt: None, displaced: Vec::new() });
         }
-        let wiki = read_wiki(root, request.wiki, &folder)?;
         let count = |severity| checked.findings.iter().filter(|it| it.severity == severity).count() as u64;
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warn));
         run.reasoning = format!(
@@ -97,7 +97,8 @@ impl VaultWriter {
         let report = RunReport::manual(&run.mark.run, request.at, subject, bullets);
         let report = RunReport { log_type: LogType::Lint, ..report };
         // The index stays as it is, even if it is an old one: a check fixes nothing.
-        let assembled = assemble_entry(wiki.state, &report)?;
+        let log = read_current(root, &PagePath::new(&folder, LOG_FILE)?).map_err(WikiRunError::Refused)?;
+        let assembled = assemble_entry(folder, log, &report)?;
         let receipt = self.commit_run(&close(run, assembled.files)?)?;
         keep_check(root, request.wiki, note)?;
         Ok(ManualRun { receipt: Some(receipt), displaced: Vec::new() })

@@ -49,11 +49,16 @@ pub(crate) fn measure_coverage(plan: &StagedPlan, touched: &BTreeSet<String>) ->
     (coverage.offered > 0).then_some(coverage)
 }
 
-/// Keeps the coverage of a committed run, once.
+/// Keeps the coverage of a committed run, once. Only a model is offered pages.
 ///
 /// # Errors
 /// [`ReadWikiError`].
-pub fn keep_coverage(root: &VaultRoot, meta: &RunMeta, coverage: RunCoverage) -> Result<(), ReadWikiError> {
+pub(crate) fn keep_coverage(
+    root: &VaultRoot,
+    meta: &RunMeta,
+    coverage: Option<RunCoverage>,
+) -> Result<(), ReadWikiError> {
+    let Some(coverage) = coverage else { return Ok(()) };
     let line = CoverageLine { run: meta.run.clone(), at: meta.began, coverage };
     change_log(root, &meta.wiki, COVERAGE, |lines: &mut Vec<CoverageLine>| {
         if lines.iter().all(|known| known.run != line.run) {
@@ -97,7 +102,7 @@ pub fn read_metrics(root: &VaultRoot, wiki: &str) -> Result<Vec<MetricReading>, 
             }),
         };
         let (at, rate) = newest.unzip();
-        MetricReading::new(metric, &rate.unwrap_or_else(|| RateEstimate::new(0, 0)), at, since)
+        MetricReading::new(metric, rate.unwrap_or_else(|| RateEstimate::new(0, 0)), at, since)
     };
     Ok(WikiMetric::iter().map(read).collect())
 }

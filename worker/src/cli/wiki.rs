@@ -97,7 +97,7 @@ pub(crate) enum WikiCommand {
     /// Find broken links, orphans, stale pages, changed sources and more, without a model
     #[command(
         after_help = "Examples:\n  steward wiki lint allotment\n  steward wiki lint allotment --fix\n  steward wiki lint allotment --confirm plot-12\n  steward wiki lint ~/notes/wiki --json\n\n\
-        A folder needs no vault. Without --fix and --confirm nothing is changed. Exits with 3 when a view applies to nobody, with 4 when it found errors."
+        A folder needs no vault, and nothing in it is changed. The log of a wiki of the vault gets an entry if the wiki changed since its last check. Exits with 3 when a view applies to nobody, with 4 when it found errors."
     )]
     Lint {
         /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md

@@ -19,8 +19,7 @@ use steward_domain::wiki::verifier::find_verifier_model;
 use steward_domain::wiki::verify::RulesVerdict;
 
 /// What a run did with the pages that its writer was offered.
-#[must_use]
-pub fn find_coverage(plan: &StagedPlan, files: &[RunFile]) -> Option<RunCoverage> {
+pub(super) fn find_coverage(plan: &StagedPlan, files: &[RunFile]) -> Option<RunCoverage> {
     let slug = |file: &RunFile| Some(read_page(file.path.file(), file.after.as_ref()?).page?.slug);
     measure_coverage(plan, &files.iter().filter_map(slug).collect())
 }

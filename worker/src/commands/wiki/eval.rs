@@ -103,7 +103,6 @@ fn acknowledge(
 
 /// A metric in one line.
 pub(super) fn describe_reading(reading: &MetricReading) -> String {
-    let rate = RateEstimate::new(reading.count, reading.of);
     let held = match (reading.is_broken(), reading.metric.holds_attended()) {
         (false, _) => "",
         (true, true) => "; runs wait for you",
@@ -113,10 +112,10 @@ pub(super) fn describe_reading(reading: &MetricReading) -> String {
         "{} {}: {} of {} {}, {}{held}",
         reading.metric,
         reading.state,
-        reading.count,
-        reading.of,
+        reading.rate.count,
+        reading.rate.of,
         reading.metric.explain(),
-        describe_rate(&rate)
+        describe_rate(&reading.rate)
     )
 }
 

@@ -48,7 +48,8 @@ fn the_reference_of_the_configuration_is_written_from_the_list() {
         let default = if it.default.is_empty() { "–" } else { it.default };
         let place = if it.is_trusted { "no" } else { "yes" };
         // A table of tables has no variable.
-        let variable = if it.key == "streams" { "–".to_owned() } else { format!("`{}`", it.variable()) };
+        let variable =
+            if ["streams", "wiki"].contains(&it.key) { "–".to_owned() } else { format!("`{}`", it.variable()) };
         format!("| `{}` | {variable} | {default} | {place} | {} |\n", it.key, it.meaning)
     });
     let table = format!(

@@ -194,7 +194,8 @@ impl WikiLoop {
         }
     }
 
-    /// Notes in the log of a wiki that it was checked, if it changed since its last check and a night has begun.
+    /// Notes in the log of a wiki that it was checked, if it changed since its last check and a night has begun. What is refused is
+    /// left for the next night.
     async fn check_at_night(&self, wiki: &str, checked: &mut BTreeMap<String, DateTime<Utc>>) -> anyhow::Result<()> {
         let now = Utc::now();
         let due = find_due(wiki, now);
@@ -215,12 +216,17 @@ impl WikiLoop {
             (true, false) => vec![WikiRequest::Lint],
             (true, true) => vec![WikiRequest::Fix, WikiRequest::Lint],
         };
+        let mut is_refused = false;
         for request in requests {
             if let WikiRunOutput::Refused { message, .. } = self.request(wiki, request).await? {
+                is_refused = true;
                 tracing::warn!(wiki, "the check of this night is refused: {message}");
             }
         }
-        checked.insert(wiki.to_owned(), now);
+        // An equal request of an earlier process that is still open answers for this one, so the next round looks once more.
+        if !is_changed || is_refused {
+            checked.insert(wiki.to_owned(), now);
+        }
         Ok(())
     }
 
@@ -231,8 +237,7 @@ impl WikiLoop {
         }
         let (root, name, live_mode) = (self.root.clone(), wiki.to_owned(), self.live_mode);
         let broken = tokio::task::spawn_blocking(move || list_broken_metrics(&root, &name)).await??;
-        let cause = RunCause::Unattended(AutoIngest::Land, live_mode);
-        let gates = RunGates { cause, is_draft: false, is_deferred: false, is_unverified: false, broken: &broken };
+        let gates = RunGates::new(RunCause::Unattended(AutoIngest::Land, live_mode), &broken);
         Ok(gates.decide().mode == WikiMode::Live)
     }
 
