@@ -9,6 +9,7 @@ mod eval;
 mod file_back;
 mod query;
 pub mod reader;
+mod review;
 mod stage;
 mod turn;
 mod verify;
@@ -21,6 +22,7 @@ use change::{ReadDocument, change};
 use chrono::Utc;
 use file_back::stage_filed_answer;
 use reader::DocumentReader;
+use review::stage_review;
 use stage::{StageSettings, stage_source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,8 +38,8 @@ use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunState, RunStatus, StagedRun, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
 use steward_workflows::{
-    AnswerQuestionInput, AnswerQuestionOutput, CommitIngestOutput, EvalTurnInput, FileAnswerInput, IngestInput,
-    SendTurnInput, SendTurnOutput, StageIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput,
+    AnswerQuestionInput, AnswerQuestionOutput, CommitIngestOutput, EvalInput, EvalTurnInput, FileAnswerInput,
+    IngestInput, SendTurnInput, SendTurnOutput, StageIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput,
 };
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
@@ -97,6 +99,16 @@ impl WikiActivities {
     ) -> Result<StageIngestOutput, ActivityError> {
         let settings = self.stage_settings();
         run_until_cancelled(&ctx, self.stage(move |writer| stage_filed_answer(writer, &input, &settings))).await
+    }
+
+    #[activity(definition = steward_workflows::activities::StageReview)]
+    pub async fn stage_review(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: EvalInput,
+    ) -> Result<StageIngestOutput, ActivityError> {
+        let settings = self.stage_settings();
+        run_until_cancelled(&ctx, self.stage(move |writer| stage_review(writer, &input, &settings))).await
     }
 
     #[activity(definition = steward_workflows::activities::AnswerQuestion)]

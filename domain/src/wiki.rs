@@ -3,7 +3,7 @@
 //! [`standard`] says which frontmatter is valid, and [`manifest`] what a wiki's `KNOWLEDGE.md` and the views of it amount
 //! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`] and [`registry`] are the files that code
 //! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`verifier`] asks a model about them, [`planted`] measures it, and [`gates`] decides what happens
-//! to a run. [`query`] answers questions, [`settle`] ends disputes, and [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
+//! to a run. [`query`] answers questions, [`review`] has a model read pages for what is wrong, [`pairs`] compares claims, [`settle`] ends disputes, and [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
 
 pub mod assemble;
 mod body;
@@ -23,12 +23,14 @@ pub mod names;
 pub mod overview;
 pub mod page;
 pub mod page_text;
+pub mod pairs;
 pub mod path;
 pub mod plan;
 pub mod planted;
 pub mod query;
 pub mod quote;
 pub mod registry;
+pub mod review;
 pub mod rollback;
 pub mod run;
 pub mod search;

@@ -21,6 +21,7 @@ pub mod pending;
 pub mod quotes;
 pub mod request;
 pub mod revert;
+pub mod reviews;
 pub mod runs;
 pub mod search;
 pub mod settle;

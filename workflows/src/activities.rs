@@ -12,7 +12,7 @@ use crate::trust::calibrate::CalibrateOutput;
 use crate::trust::drill::DrillOutput;
 use crate::trust::set_ceiling::{SetCeilingInput, SetCeilingOutput};
 use crate::wiki::change::{WikiRunInput, WikiRunOutput};
-use crate::wiki::eval::EvalTurnInput;
+use crate::wiki::eval::{EvalInput, EvalTurnInput};
 use crate::wiki::file_back::FileAnswerInput;
 use crate::wiki::ingest::{CommitIngestOutput, IngestInput, SendTurnInput, SendTurnOutput, StageIngestOutput};
 use crate::wiki::query::{AnswerQuestionInput, AnswerQuestionOutput};
@@ -264,6 +264,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Stages the page of a review.
+    #[activity(name = "steward.wiki.stage_review")]
+    pub fn stage_review(input: EvalInput) -> Result<StageIngestOutput, ActivityError> {
+        unimplemented!()
+    }
+
     /// Answers a question from the pages of a wiki, and keeps the answer.
     #[activity(name = "steward.wiki.query")]
     pub fn answer_question(input: AnswerQuestionInput) -> Result<AnswerQuestionOutput, ActivityError> {
@@ -350,7 +356,7 @@ pub use resolution::{ResolveInput, ResolveOutput};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
     Answer, AnswerQuestion, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, EvalTurn, Observe, Purge, Release,
-    Reserve, Route, SendTurn, SetCeiling, Settle, StageAnswer, StageIngest, StepBack, VerifyTurn,
+    Reserve, Route, SendTurn, SetCeiling, Settle, StageAnswer, StageIngest, StageReview, StepBack, VerifyTurn,
 };
 
 #[cfg(test)]

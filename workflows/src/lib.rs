@@ -39,6 +39,7 @@ pub use wiki::ingest::{
     CommitIngestOutput, IngestInput, IngestOutput, IngestWorkflow, SendTurnInput, SendTurnOutput, StageIngestOutput,
 };
 pub use wiki::query::{AnswerQuestionInput, AnswerQuestionOutput, QueryInput, QueryOutput, QueryWorkflow};
+pub use wiki::review::ReviewWorkflow;
 
 /// Memo key with which a caller requests a tick that changes nothing; its value is then `"shadow"`.
 pub const CALLER_MEMO: &str = "caller";

@@ -1,14 +1,15 @@
 //! Changes of a wiki as workflows, so that a request survives a crash.
 //!
 //! [`change`] carries out what a person asked for in one step. [`ingest`] makes pages of a source: it is staged, judged and
-//! committed, and staged again if a page changed meanwhile. [`query`] answers a question, [`eval`] measures a verifier, and [`file_back`] makes a page of an
-//! answer. None holds a text of a page or a source.
+//! committed, and staged again if a page changed meanwhile. [`query`] answers a question, [`eval`] measures a verifier, [`review`] has pages read for what
+//! is wrong, and [`file_back`] makes a page of an answer. None holds a text of a page or a source.
 
 pub(crate) mod change;
 pub(crate) mod eval;
 pub(crate) mod file_back;
 pub(crate) mod ingest;
 pub(crate) mod query;
+pub(crate) mod review;
 
 use crate::steward::tick::long_activity_options;
 use std::time::Duration;

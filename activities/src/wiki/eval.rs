@@ -1,4 +1,4 @@
-//! One call of a measurement of a wiki or of its verifier.
+//! One call of a measurement of a wiki or of its verifier, or of a review.
 //!
 //! The verifier is asked about claims as they stand, and about copies with faults, exactly as it is asked about a run.
 
@@ -8,7 +8,9 @@ use crate::failure::retryable_failure;
 use crate::vault::run_blocking;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::time::format_millis;
+use steward_domain::wiki::fidelity::EvalMethod;
 use steward_domain::wiki::planted::{MAX_CLAIMS, MIN_CLAIMS};
+use steward_domain::wiki::review::EMPTY_WIKI;
 use steward_domain::wiki::verifier::{VerifierLine, VerifierStep};
 use steward_vault::gates::stop;
 use steward_vault::wiki::evals::{EvalSample, EvalSession};
@@ -40,8 +42,11 @@ impl WikiActivities {
             Err(e @ ReadWikiError::Unknown { .. }) => return refuse(NOT_FOUND, &e.to_string()),
             Err(e) => return Err(retryable_failure(e)),
         };
-        if session.count_cases() < LEAST_CASES {
-            return refuse(UNPROCESSABLE, "the wiki has too few claims whose sources can be read");
+        match (eval.method, session.count_cases()) {
+            (EvalMethod::Review, 0) => return refuse(UNPROCESSABLE, EMPTY_WIKI),
+            (EvalMethod::Review, _) | (_, LEAST_CASES..) => {}
+            (EvalMethod::Consistency, _) => return refuse(UNPROCESSABLE, "the wiki has too few claims that are alike"),
+            _ => return refuse(UNPROCESSABLE, "the wiki has too few claims whose sources can be read"),
         }
         let number = session.progress().next;
         let (batch, conversation) = match session.find_next_step() {
@@ -65,7 +70,7 @@ impl WikiActivities {
 }
 
 /// The id of a measurement: the same request has the same one.
-fn name_eval(eval: &EvalInput) -> String {
+pub(super) fn name_eval(eval: &EvalInput) -> String {
     let parts = (&eval.wiki, &eval.by, format_millis(eval.at), eval.claims, eval.method);
     let hash = ContentHash::hash_bytes(&serde_json::to_vec(&parts).unwrap_or_default());
     hash.as_str()[..8].to_owned()

@@ -53,6 +53,7 @@ pub(super) fn stage_filed_answer(
         began: input.at,
         source: None,
         answer: Some(answer.id.clone()),
+        review: None,
         writer: if is_by_rules { RULES_WRITER.to_owned() } else { answer.writer.clone() },
         limits: RunLimits::default(),
         unattended: false,

@@ -60,6 +60,7 @@ pub(super) fn stage_source(
         began: input.at,
         source: Some(input.source.clone()),
         answer: None,
+        review: None,
         writer: writer_name.unwrap_or_else(|| RULES_WRITER.to_owned()),
         limits: input.limits,
         unattended: input.unattended,

@@ -13,9 +13,7 @@ use steward_domain::steward::clerk::ClerkMark;
 use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::SettlementOutcome;
 use steward_domain::wiki::run::{RunId, WikiRunType};
-use steward_domain::wiki::verifier::{
-    ClaimCheck, MAX_LOOPS, VerifierLine, VerifierProgress, VerifierStep, read_report,
-};
+use steward_domain::wiki::verifier::{MAX_LOOPS, VerifierBatch, VerifierLine, VerifierProgress, VerifierStep};
 use steward_domain::wiki::verify::{RulesVerdict, RunFinding, Verdict};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::crash;
@@ -33,11 +31,11 @@ const VERIFYING_LIMIT: TimeDelta = TimeDelta::hours(24);
 
 /// What one turn begins with.
 enum CheckStart {
-    Send { session: Box<VerifierSession>, batch: Vec<ClaimCheck>, conversation: Box<Conversation> },
+    Send { session: Box<VerifierSession>, batch: VerifierBatch, conversation: Box<Conversation> },
     Over(SendTurnOutput),
 }
 
-/// A call that asks the verifier about some claims.
+/// A call that asks the verifier about a batch.
 pub(super) struct VerifierCall<'a> {
     pub(super) wiki: &'a str,
     /// The run that is checked; `None` for a measurement.
@@ -46,7 +44,7 @@ pub(super) struct VerifierCall<'a> {
     pub(super) id: String,
     /// The number of the line that it becomes.
     pub(super) number: u32,
-    pub(super) batch: &'a [ClaimCheck],
+    pub(super) batch: &'a VerifierBatch,
     pub(super) conversation: &'a Conversation,
 }
 
@@ -138,12 +136,11 @@ impl WikiActivities {
 }
 
 /// The line that is kept of an outcome.
-fn keep_outcome(outcome: &TurnOutcome, batch: &[ClaimCheck], clerk: ClerkMark) -> Option<VerifierLine> {
+fn keep_outcome(outcome: &TurnOutcome, batch: &VerifierBatch, clerk: ClerkMark) -> Option<VerifierLine> {
     match outcome {
-        TurnOutcome::Answered(answer) => Some(match read_report(answer, batch) {
-            Ok(verdicts) => VerifierLine::Verdicts { verdicts, clerk },
-            Err(reason) => VerifierLine::Failed { reason },
-        }),
+        TurnOutcome::Answered(answer) => {
+            Some(batch.read_answer(answer, clerk).unwrap_or_else(|reason| VerifierLine::Failed { reason }))
+        }
         TurnOutcome::NoTools { .. } => Some(VerifierLine::Form),
         TurnOutcome::Failed { reason } => Some(VerifierLine::Failed { reason: reason.clone() }),
         TurnOutcome::RateLimited { .. } => Some(VerifierLine::Limited),

@@ -33,6 +33,17 @@ pub enum LinkTarget {
     Path(String),
 }
 
+impl PageLink {
+    /// The name of a page that it names, without a heading.
+    #[must_use]
+    pub fn page_name(&self) -> Option<&str> {
+        match &self.target {
+            LinkTarget::Name(name) => Some(name.split('#').next().unwrap_or(name).trim()),
+            LinkTarget::Path(_) => None,
+        }
+    }
+}
+
 /// A `::: disputed` block, by its first and its last line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DisputedBlock {

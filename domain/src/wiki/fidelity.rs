@@ -19,6 +19,10 @@ use std::collections::BTreeMap;
 pub enum EvalMethod {
     /// How many claims their quotes carry.
     Fidelity,
+    /// How many pairs of claims do not contradict each other.
+    Consistency,
+    /// What a reader of its pages finds wrong or missing. It is no measurement, but made call by call like one.
+    Review,
     /// Which planted faults the verifier finds.
     #[default]
     Planted,

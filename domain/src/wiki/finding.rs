@@ -95,6 +95,14 @@ pub enum FindingCode {
     ManifestUnreviewed,
     /// A lint of the manifest that this version cannot run.
     LintUnknown,
+    /// A model finds that two claims contradict each other, and no dispute marks it.
+    Contradiction,
+    /// A model finds a claim outdated by its own words.
+    StaleClaim,
+    /// A model finds that pages speak of something that has no page.
+    MissingPage,
+    /// A model finds that a page should link another one.
+    MissingLink,
 }
 
 /// One finding.

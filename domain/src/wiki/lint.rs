@@ -42,9 +42,6 @@ pub struct WikiFacts<'a> {
     pub now: DateTime<Utc>,
 }
 
-/// Pages that report on others or show an earlier state need no source of their own.
-const UNSOURCED_KINDS: [&str; 3] = ["overview", "lint", "archive"];
-
 /// The facts, and the manifest's lints by what they look at.
 struct LintContext<'a> {
     facts: &'a WikiFacts<'a>,
@@ -195,7 +192,7 @@ fn check_rule(rule: &LintRule, facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
 
 fn check_page(rule: &LintRule, limit: f64, page: &WikiPage, facts: &WikiFacts<'_>) -> Option<WikiFinding> {
     let (code, field, problem, fix) = match rule.kind {
-        LintKind::RequireSource if page.sources.is_empty() && !UNSOURCED_KINDS.contains(&page.kind.as_str()) => {
+        LintKind::RequireSource if page.sources.is_empty() && !page.is_report() => {
             let fix = "cite a source, or take the kind out of the lint";
             (FindingCode::RequireSource, "sources", "it cites no source".to_owned(), fix)
         }

@@ -21,6 +21,8 @@ pub const COVERAGE_RUNS: usize = 20;
 pub enum WikiMetric {
     /// The share of claims that their quotes carry.
     Fidelity,
+    /// The share of the pairs of claims that do not contradict each other.
+    Consistency,
     /// The share of the pages that a run was offered and that it changed or found in need of no change.
     Coverage,
 }
@@ -42,7 +44,7 @@ impl WikiMetric {
     #[must_use]
     pub fn thresholds(self) -> (f64, f64) {
         match self {
-            Self::Fidelity => (0.95, 0.85),
+            Self::Fidelity | Self::Consistency => (0.95, 0.85),
             Self::Coverage => (0.90, 0.70),
         }
     }
@@ -62,7 +64,7 @@ impl WikiMetric {
     /// Whether runs that a person asked for wait too while it is broken. Unattended runs always do.
     #[must_use]
     pub fn holds_attended(self) -> bool {
-        matches!(self, Self::Coverage)
+        matches!(self, Self::Coverage | Self::Consistency)
     }
 
     /// What it says, for people.
@@ -70,6 +72,7 @@ impl WikiMetric {
     pub fn explain(self) -> &'static str {
         match self {
             Self::Fidelity => "claims that their quotes carry",
+            Self::Consistency => "pairs of claims that do not contradict each other",
             Self::Coverage => "related pages that the last runs of a model changed or found in need of no change",
         }
     }

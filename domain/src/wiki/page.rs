@@ -21,6 +21,8 @@ const LEGACY_SCHEMA: &str = "knowledge/v1";
 const LEGACY_FOLDER: &str = "entries/";
 /// The field of `metadata.steward` that says when a person found the page still right.
 pub const CONFIRMED_AT: &str = "confirmed_at";
+/// The kinds of pages that report on other pages.
+pub const REPORT_KINDS: [&str; 3] = ["overview", "lint", "archive"];
 /// The longest summary of a page in the index, in characters.
 pub const MAX_SUMMARY: usize = 150;
 
@@ -68,6 +70,12 @@ impl WikiPage {
     #[must_use]
     pub fn topic(&self) -> &str {
         self.tags.first().unwrap_or(&self.kind)
+    }
+
+    /// Whether it reports on other pages, so that nothing it says is knowledge of its own.
+    #[must_use]
+    pub fn is_report(&self) -> bool {
+        REPORT_KINDS.contains(&self.kind.as_str())
     }
 
     /// When a person found the page still right.

@@ -6,8 +6,10 @@
 
 use super::claims::{BlockKind, Claim, PageClaims, read_claims};
 use super::page::{WikiPage, read_page};
+use super::pairs::{self, ClaimPair, PairVerdict};
 use super::plan::RunFile;
 use super::quote::QuoteFinder;
+use super::review::{BatchReview, ReviewBatch};
 use super::verify::{RunFault, RunFinding};
 use super::writer::budget::{RunBudget, RunLimits};
 use crate::action::plan::ContentHash;
@@ -98,6 +100,36 @@ struct ReportedClaim {
     reason: String,
 }
 
+/// What one call asks about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VerifierBatch {
+    Claims(Vec<ClaimCheck>),
+    Pairs(Vec<ClaimPair>),
+    Pages(ReviewBatch),
+}
+
+impl VerifierBatch {
+    fn build_conversation(&self, form: ToolForm) -> Conversation {
+        match self {
+            Self::Claims(checks) => build_conversation(checks, form),
+            Self::Pairs(pairs) => pairs::build_conversation(pairs, form),
+            Self::Pages(pages) => pages.build_conversation(form),
+        }
+    }
+
+    /// Reads an answer to it.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub fn read_answer(&self, turn: &ModelTurn, clerk: ClerkMark) -> Result<VerifierLine, String> {
+        Ok(match self {
+            Self::Claims(checks) => VerifierLine::Verdicts { verdicts: read_report(turn, checks)?, clerk },
+            Self::Pairs(pairs) => VerifierLine::Relations { relations: pairs::read_relations(turn, pairs)?, clerk },
+            Self::Pages(pages) => VerifierLine::Reviewed { review: pages.read_answer(turn)?, clerk },
+        })
+    }
+}
+
 impl ClaimCheck {
     /// The hash of everything that is shown of the claim.
     #[must_use]
@@ -116,12 +148,31 @@ pub enum VerifierLine {
         verdicts: Vec<ClaimVerdict>,
         clerk: ClerkMark,
     },
+    Relations {
+        relations: Vec<PairVerdict>,
+        clerk: ClerkMark,
+    },
+    Reviewed {
+        review: BatchReview,
+        clerk: ClerkMark,
+    },
     /// A call without an answer that can be used.
     Failed {
         reason: String,
     },
     /// The provider refused a call for now.
     Limited,
+}
+
+impl VerifierLine {
+    /// The model that answered, with what it cost.
+    #[must_use]
+    pub fn clerk(&self) -> Option<&ClerkMark> {
+        match self {
+            Self::Verdicts { clerk, .. } | Self::Relations { clerk, .. } | Self::Reviewed { clerk, .. } => Some(clerk),
+            Self::Form | Self::Failed { .. } | Self::Limited => None,
+        }
+    }
 }
 
 /// How far a verifier has come.
@@ -146,18 +197,16 @@ impl VerifierProgress {
 /// The model that gave the last verdicts, as in `openai/gpt-4.1`.
 #[must_use]
 pub fn find_verifier_model(lines: &[VerifierLine]) -> Option<String> {
-    lines.iter().rev().find_map(|line| match line {
-        VerifierLine::Verdicts { clerk, .. } => Some(format!("{}/{}", clerk.provider, clerk.model)),
-        VerifierLine::Form | VerifierLine::Failed { .. } | VerifierLine::Limited => None,
-    })
+    let clerk = lines.iter().rev().find_map(VerifierLine::clerk)?;
+    Some(format!("{}/{}", clerk.provider, clerk.model))
 }
 
 /// What a verifier has to do next.
 #[derive(Clone, Debug, PartialEq)]
 pub enum VerifierStep {
-    /// These claims are asked about.
-    Send { batch: Vec<ClaimCheck>, conversation: Conversation },
-    /// Every claim is supported.
+    /// This is asked about.
+    Send { batch: VerifierBatch, conversation: Conversation },
+    /// Everything has an answer, and no claim is refused.
     Passed,
     /// What the writer has to correct.
     Found(Vec<RunFinding>),
@@ -186,12 +235,18 @@ pub fn find_next_step(checks: &[ClaimCheck], lines: &[VerifierLine], max_calls: 
         let findings = list_findings(checks, &given);
         return if findings.is_empty() { VerifierStep::Passed } else { VerifierStep::Found(findings) };
     }
+    plan_call(VerifierBatch::Claims(batch), lines, max_calls)
+}
+
+/// The call that asks about a batch, unless so many calls are used up.
+#[must_use]
+pub(super) fn plan_call(batch: VerifierBatch, lines: &[VerifierLine], max_calls: u64) -> VerifierStep {
     let calls = lines.iter().filter(|line| !matches!(line, VerifierLine::Form | VerifierLine::Limited)).count();
     if calls as u64 >= max_calls {
         return VerifierStep::Spent;
     }
     let form = if lines.contains(&VerifierLine::Form) { ToolForm::Json } else { ToolForm::Native };
-    let conversation = build_conversation(&batch, form);
+    let conversation = batch.build_conversation(form);
     VerifierStep::Send { batch, conversation }
 }
 
@@ -259,7 +314,7 @@ fn find_context(text: &QuoteFinder<'_>, quote: &str) -> Option<String> {
 
 /// The conversation about some claims. The answer is one call of a tool.
 #[must_use]
-pub fn build_conversation(checks: &[ClaimCheck], form: ToolForm) -> Conversation {
+fn build_conversation(checks: &[ClaimCheck], form: ToolForm) -> Conversation {
     let ids: Vec<&str> = checks.iter().map(|check| check.id.as_str()).collect();
     let claim = json!({
         "type": "object", "additionalProperties": false, "required": ["id", "support", "reason"],
@@ -285,10 +340,7 @@ pub fn build_conversation(checks: &[ClaimCheck], form: ToolForm) -> Conversation
 }
 
 /// Reads an answer: every claim exactly once.
-///
-/// # Errors
-/// Why it cannot be used.
-pub fn read_report(turn: &ModelTurn, checks: &[ClaimCheck]) -> Result<Vec<ClaimVerdict>, String> {
+fn read_report(turn: &ModelTurn, checks: &[ClaimCheck]) -> Result<Vec<ClaimVerdict>, String> {
     let call = turn.calls.iter().find(|call| call.name == REPORT).ok_or("it reported nothing")?;
     let arguments = call.arguments.clone().ok_or("its report was cut off")?;
     let reported: ReportedClaims =

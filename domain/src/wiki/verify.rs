@@ -6,6 +6,8 @@
 mod kept;
 mod pages;
 
+pub(super) use pages::list_code;
+
 use super::claims::{PageBlock, PageClaims};
 use super::details::ClaimRecord;
 use super::manifest::EffectiveManifest;

@@ -8,7 +8,7 @@ use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::standard::is_slug;
 use steward_workflows::{
     EvalInput, EvalOutput, EvalWorkflow, FileAnswerInput, FileBackWorkflow, IngestInput, IngestOutput, IngestWorkflow,
-    QueryInput, QueryOutput, QueryWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow,
+    QueryInput, QueryOutput, QueryWorkflow, ReviewWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow,
 };
 
 impl ResolutionClient {
@@ -71,6 +71,20 @@ impl ResolutionClient {
         let id = format!("al-wiki-file-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
         let options = self.build_start_options(id, "file an answer".to_owned());
         self.run_workflow_within(FileBackWorkflow::run, input.into(), options, patience).await
+    }
+
+    /// Requests a review and its page, and waits so long for the outcome.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
+    pub async fn request_review(
+        &self,
+        input: EvalInput,
+        patience: Duration,
+    ) -> Result<IngestOutput, ResolutionRequestError> {
+        let id = format!("al-wiki-review-{}", name_part(&input.wiki));
+        let options = self.build_start_options(id.trim_end_matches('-').to_owned(), "review a wiki".to_owned());
+        self.run_workflow_within(ReviewWorkflow::run, input.into(), options, patience).await
     }
 
     /// Requests a measurement, and waits so long for it.

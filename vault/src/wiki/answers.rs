@@ -15,7 +15,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::io;
 use steward_domain::wiki::OVERVIEW_FILE;
 use steward_domain::wiki::claims::read_claims;
-use steward_domain::wiki::page::{WikiPage, may_be_page, read_page};
+use steward_domain::wiki::page::{REPORT_KINDS, WikiPage, may_be_page, read_page};
 use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::query::{
@@ -97,9 +97,9 @@ pub async fn find_query_pages(
     tokio::task::spawn_blocking(read).await.map_err(failed)?
 }
 
-/// The best of these pages. An archive shows what was answered on a day and answers nothing itself.
+/// The best of these pages. A page that reports on others answers nothing itself.
 fn choose_files(hits: Vec<PageHit>) -> Vec<String> {
-    let answering = hits.into_iter().filter(|hit| hit.kind != FiledKind::Archive.to_string());
+    let answering = hits.into_iter().filter(|hit| !REPORT_KINDS.contains(&hit.kind.as_str()));
     answering.map(|hit| hit.file).take(ANSWER_PAGES).collect()
 }
 

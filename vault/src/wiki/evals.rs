@@ -7,6 +7,7 @@ use crate::files::root::VaultRoot;
 use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::kept::{change_log, read_log};
 use crate::wiki::quotes::read_text;
+use crate::wiki::reviews::{keep_review, read_next_pages};
 use crate::wiki::state::{ReadWikiError, find_wiki_folder};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -16,9 +17,13 @@ use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::fidelity::{EvalMethod, FidelityReport, is_anchored, list_refused, sample_claims};
 use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::pairs::{
+    ClaimPair, ConsistencyReport, find_next_pairs, list_contradictions, list_paired_claims, sample_pairs,
+};
 use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::planted::{PlantedCase, PlantedReport, plant_faults, score_cases};
+use steward_domain::wiki::review::{ReviewCase, WikiReview};
 use steward_domain::wiki::verifier::{
     ClaimCheck, ClaimVerdict, VerifierLine, VerifierProgress, VerifierStep, count_calls, find_next_step,
     find_verifier_model, list_checks,
@@ -35,14 +40,16 @@ pub struct EvalSample {
 
 /// The reports of a wiki.
 const EVALS: &str = "evals.jsonl";
-/// The most pages from which claims are taken.
+/// The most pages from which claims are taken, and the most topics from which pairs are.
 const MAX_PAGES: usize = 200;
+const MAX_TOPICS: usize = 20;
 
 /// A measurement that is kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum EvalReport {
     Fidelity(FidelityReport),
+    Consistency(ConsistencyReport),
     Planted(PlantedReport),
 }
 
@@ -50,6 +57,7 @@ impl EvalReport {
     fn id(&self) -> &str {
         match self {
             Self::Fidelity(report) => &report.id,
+            Self::Consistency(report) => &report.id,
             Self::Planted(report) => &report.id,
         }
     }
@@ -59,6 +67,7 @@ impl EvalReport {
     pub fn is_request(&self, by: &str, at: DateTime<Utc>) -> bool {
         match self {
             Self::Fidelity(report) => report.by == by && report.at == at,
+            Self::Consistency(report) => report.by == by && report.at == at,
             Self::Planted(report) => report.by == by && report.at == at,
         }
     }
@@ -68,6 +77,10 @@ impl EvalReport {
 enum EvalQuestions {
     /// Claims as they stand.
     Fidelity(Vec<ClaimCheck>),
+    /// Claims that are alike.
+    Consistency(Vec<ClaimPair>),
+    /// What is wrong with pages.
+    Review(ReviewCase),
     /// Claims as they stand, and copies with faults.
     Planted(Vec<PlantedCase>),
 }
@@ -90,11 +103,21 @@ impl EvalSession {
         let path = find_wiki_folder(root, wiki)?;
         let failed = |source| ReadWikiError::Io { path: path.clone(), source };
         let folder = WikiFolder::open(&root.path().join(&path)).map_err(failed)?;
-        let checks = read_claim_checks(&folder, &path, id);
         let questions = match sample.method {
-            EvalMethod::Fidelity => EvalQuestions::Fidelity(sample_claims(checks, sample.claims, id)),
+            EvalMethod::Fidelity => {
+                EvalQuestions::Fidelity(sample_claims(read_claim_checks(&folder, &path, id), sample.claims, id))
+            }
+            EvalMethod::Consistency => {
+                let pages = folder.read_some(&sample_files(&folder, id)).pages;
+                EvalQuestions::Consistency(sample_pairs(list_paired_claims(&pages), MAX_TOPICS, sample.claims, id))
+            }
+            EvalMethod::Review => {
+                let pages = read_next_pages(root, wiki, &folder, id, sample.claims)?;
+                EvalQuestions::Review(ReviewCase::new(&pages.iter().collect::<Vec<_>>(), Utc::now()))
+            }
             EvalMethod::Planted => {
-                let checks: Vec<ClaimCheck> = checks.into_iter().map(|(_, check)| check).collect();
+                let checks: Vec<ClaimCheck> =
+                    read_claim_checks(&folder, &path, id).into_iter().map(|(_, check)| check).collect();
                 EvalQuestions::Planted(plant_faults(&checks, sample.claims, id))
             }
         };
@@ -102,11 +125,13 @@ impl EvalSession {
         Ok(Self { root: root.clone(), wiki: wiki.to_owned(), id: id.to_owned(), questions, lines })
     }
 
-    /// How many claims and copies there are.
+    /// How many claims, pairs, copies or pages there are.
     #[must_use]
     pub fn count_cases(&self) -> usize {
         match &self.questions {
             EvalQuestions::Fidelity(claims) => claims.len(),
+            EvalQuestions::Consistency(pairs) => pairs.len(),
+            EvalQuestions::Review(case) => case.count_pages(),
             EvalQuestions::Planted(cases) => cases.len(),
         }
     }
@@ -121,10 +146,11 @@ impl EvalSession {
     pub fn find_next_step(&self) -> VerifierStep {
         let checks: Vec<ClaimCheck> = match &self.questions {
             EvalQuestions::Fidelity(claims) => claims.iter().filter(|check| is_anchored(check)).cloned().collect(),
+            EvalQuestions::Consistency(pairs) => return find_next_pairs(pairs, &self.lines, max_calls(pairs.len())),
+            EvalQuestions::Review(case) => return case.find_next_step(&self.lines, max_calls(case.count_pages() * 12)),
             EvalQuestions::Planted(cases) => cases.iter().map(|case| case.check.clone()).collect(),
         };
-        // Two calls for each call that is needed.
-        find_next_step(&checks, &self.lines, count_calls(checks.len().div_ceil(60), &RunLimits::default()))
+        find_next_step(&checks, &self.lines, max_calls(checks.len()))
     }
 
     /// Keeps a line.
@@ -146,10 +172,12 @@ impl EvalSession {
         let model = find_verifier_model(&self.lines).unwrap_or_default();
         let (mut verdicts, mut tokens) = (Vec::<ClaimVerdict>::new(), TokenUsage::default());
         for line in &self.lines {
-            if let VerifierLine::Verdicts { verdicts: given, clerk } = line {
-                verdicts.extend(given.iter().cloned());
+            if let Some(clerk) = line.clerk() {
                 tokens.prompt_tokens += clerk.tokens.prompt_tokens;
                 tokens.completion_tokens += clerk.tokens.completion_tokens;
+            }
+            if let VerifierLine::Verdicts { verdicts: given, .. } = line {
+                verdicts.extend(given.iter().cloned());
             }
         }
         let (id, wiki, by) = (self.id.clone(), self.wiki.clone(), by.to_owned());
@@ -158,6 +186,28 @@ impl EvalSession {
                 let (claims, refused) = (sample.len() as u64, list_refused(sample, &verdicts));
                 let supported = claims - refused.len() as u64;
                 EvalReport::Fidelity(FidelityReport { id, wiki, at, by, model, claims, supported, refused, tokens })
+            }
+            EvalQuestions::Consistency(asked) => {
+                let contradictions = list_contradictions(asked, &self.lines);
+                let pairs = asked.len() as u64;
+                let consistent = pairs - contradictions.len() as u64;
+                EvalReport::Consistency(ConsistencyReport {
+                    id,
+                    wiki,
+                    at,
+                    by,
+                    model,
+                    pairs,
+                    consistent,
+                    contradictions,
+                    tokens,
+                })
+            }
+            EvalQuestions::Review(case) => {
+                let (contradictions, dropped) = case.list_contradictions(&self.lines);
+                let (pages, findings) = (case.list_files(), case.list_findings(&self.lines));
+                let review = WikiReview { id, wiki, by, at, model, pages, contradictions, dropped, findings, tokens };
+                return keep_review(&self.root, review);
             }
             EvalQuestions::Planted(cases) => {
                 let (faults, clean, refused) = score_cases(cases, &verdicts);
@@ -180,23 +230,33 @@ pub fn read_evals(root: &VaultRoot, wiki: &str) -> Result<Vec<EvalReport>, ReadW
     read_log(root, wiki, EVALS)
 }
 
+/// Two calls for each call that is needed for so many questions.
+fn max_calls(questions: usize) -> u64 {
+    count_calls(questions.div_ceil(60), &RunLimits::default())
+}
+
 fn name_progress(id: &str) -> String {
     format!("eval-{id}.jsonl")
 }
 
-/// The claims of some pages, as a verifier is asked about them, each with the topic of its page. The seed chooses the pages.
-fn read_claim_checks(folder: &WikiFolder, path: &str, seed: &str) -> Vec<(String, ClaimCheck)> {
+/// The files of some pages. The seed chooses them.
+fn sample_files(folder: &WikiFolder, seed: &str) -> Vec<String> {
     let mut files = folder.list_page_files();
     files.sort_by_cached_key(|file| ContentHash::hash_bytes(format!("{seed}\0{file}").as_bytes()));
     files.truncate(MAX_PAGES);
-    let contents = folder.read_some(&files);
+    files
+}
+
+/// The claims of some pages, as a verifier is asked about them, each with the topic of its page. The seed chooses the pages.
+fn read_claim_checks(folder: &WikiFolder, path: &str, seed: &str) -> Vec<(String, ClaimCheck)> {
+    let contents = folder.read_some(&sample_files(folder, seed));
     let texts = read_cited(folder, &contents);
     let finders = texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
     let file = |page: &WikiPage| {
         let path = PagePath::new(path, &page.file).ok()?;
         Some(RunFile { path, before: None, after: Some(page.document.as_bytes().to_vec()) })
     };
-    let files: Vec<RunFile> = contents.pages.iter().filter_map(file).collect();
+    let files: Vec<RunFile> = contents.pages.iter().filter(|page| !page.is_report()).filter_map(file).collect();
     let topics: BTreeMap<&str, &str> = contents.pages.iter().map(|page| (page.file.as_str(), page.topic())).collect();
     let topic = |check: &ClaimCheck| topics.get(check.file.as_str()).copied().unwrap_or_default().to_owned();
     list_checks(&[], &files, &finders).into_iter().map(|check| (topic(&check), check)).collect()

@@ -98,7 +98,11 @@ pub fn read_metrics(root: &VaultRoot, wiki: &str) -> Result<Vec<MetricReading>, 
             }
             WikiMetric::Fidelity => evals.iter().rev().find_map(|report| match report {
                 EvalReport::Fidelity(report) if counts(report.at) => Some((report.at, report.fidelity())),
-                EvalReport::Fidelity(_) | EvalReport::Planted(_) => None,
+                _ => None,
+            }),
+            WikiMetric::Consistency => evals.iter().rev().find_map(|report| match report {
+                EvalReport::Consistency(report) if counts(report.at) => Some((report.at, report.consistency())),
+                _ => None,
             }),
         };
         let (at, rate) = newest.unzip();

@@ -49,6 +49,9 @@ pub struct RunMeta {
     /// The answer that the run files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
+    /// The review that the run files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<String>,
     /// Who writes the pages.
     pub writer: String,
     /// What the person who asked allowed it to take.

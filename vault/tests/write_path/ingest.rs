@@ -80,6 +80,7 @@ fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
         began: at(minutes),
         source: Some(source.clone()),
         answer: None,
+        review: None,
         writer: "rules".into(),
         limits: RunLimits::default(),
         unattended: false,

@@ -94,9 +94,9 @@ pub(crate) enum WikiCommand {
         #[arg(long, value_name = "FOLDER")]
         root: Option<PathBuf>,
     },
-    /// Find broken links, orphans, stale pages, changed sources and more, without a model
+    /// Find broken links, orphans, stale pages, changed sources and more; with --deep a model reads pages, too
     #[command(
-        after_help = "Examples:\n  steward wiki lint allotment\n  steward wiki lint allotment --fix\n  steward wiki lint allotment --confirm plot-12\n  steward wiki lint ~/notes/wiki --json\n\n\
+        after_help = "Examples:\n  steward wiki lint allotment\n  steward wiki lint allotment --fix\n  steward wiki lint allotment --deep\n  steward wiki lint allotment --confirm plot-12\n  steward wiki lint ~/notes/wiki --json\n\n\
         A folder needs no vault, and nothing in it is changed. The log of a wiki of the vault gets an entry if the wiki changed since its last check. Exits with 3 when a view applies to nobody, with 4 when it found errors."
     )]
     Lint {
@@ -105,9 +105,24 @@ pub(crate) enum WikiCommand {
         /// Render the index and the overview anew first, if the index does not show the pages; for a wiki of the vault
         #[arg(long)]
         fix: bool,
+        /// Have the verifier read the 30 pages that were not read for longest, and say what contradicts, is outdated, or has no page or link
+        #[arg(long)]
+        deep: bool,
         /// Note that you read this page and found it still right, so that it is not stale; for a wiki of the vault
         #[arg(long, value_name = "PAGE")]
         confirm: Option<String>,
+    },
+    /// Have the verifier read pages, and keep what it finds wrong or missing as a page of the wiki
+    #[command(
+        after_help = "Examples:\n  steward wiki review allotment\n  steward wiki review allotment --pages 10\n\n\
+        It finds contradictions, outdated claims, missing pages and links, and gaps, in the pages that were not read for longest. Exits with 3 when there is no verifier."
+    )]
+    Review {
+        /// The name of the wiki
+        wiki: String,
+        /// How many pages are read at most: 30
+        #[arg(long, value_parser = clap::value_parser!(u32).range(2..=200))]
+        pages: Option<u32>,
     },
     /// Settle a dispute: one side stays, the others go
     #[command(after_help = "Example:\n  steward wiki settle allotment plot-12#c6107d23f --keep c4dc23754\n\n\
@@ -195,9 +210,9 @@ pub(crate) enum WikiCommand {
 /// The options of `steward wiki eval`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
-    /// Ask the verifier about a sample of claims as they stand, or about copies with planted faults
+    /// Ask the verifier about a sample of claims as they stand, about pairs of them, or about copies with planted faults
     #[command(
-        after_help = "Examples:\n  steward wiki eval run allotment\n  steward wiki eval run allotment --planted --claims 20\n\nA call holds 12 questions; with \
+        after_help = "Examples:\n  steward wiki eval run allotment\n  steward wiki eval run allotment --pairs\n  steward wiki eval run allotment --planted --claims 20\n\nA call holds 12 questions; with \
         --planted each claim is about four. Nothing in the wiki is changed. Exits with 3 when there is no verifier, or too few claims."
     )]
     Run {
@@ -206,7 +221,10 @@ pub(crate) enum EvalCommand {
         /// Plant faults into copies of claims, and count which of them the verifier finds
         #[arg(long)]
         planted: bool,
-        /// How many claims are taken at most: 50, or 40 with --planted
+        /// Ask whether claims that are alike contradict each other
+        #[arg(long, conflicts_with = "planted")]
+        pairs: bool,
+        /// How many claims or pairs are taken at most: 50, or 40 with --planted
         #[arg(long, value_parser = clap::value_parser!(u32).range(2..=200))]
         claims: Option<u32>,
     },
@@ -218,7 +236,7 @@ pub(crate) enum EvalCommand {
     Ack {
         /// The name of the wiki
         wiki: String,
-        /// The metric: fidelity or coverage
+        /// The metric: fidelity, consistency or coverage
         metric: WikiMetric,
         /// Why, for the record
         #[arg(long)]

@@ -10,6 +10,7 @@ mod preview;
 mod query;
 mod requests;
 mod resolve;
+mod review;
 mod runs;
 mod search;
 mod settle;
@@ -67,9 +68,10 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
         WikiCommand::Eval(command) => eval::run(vault, command, out).await,
         WikiCommand::Runs(command) => runs::run(vault, command, out).await,
         WikiCommand::Resolve { manifest, root } => resolve::run(&manifest, root.as_deref(), out),
-        WikiCommand::Lint { wiki, fix, confirm } => {
-            lint::run(&open_wiki(vault, &wiki)?, LintChanges { fix, confirm }, out).await
+        WikiCommand::Lint { wiki, fix, deep, confirm } => {
+            lint::run(&open_wiki(vault, &wiki)?, LintChanges { fix, deep, confirm }, out).await
         }
+        WikiCommand::Review { wiki, pages } => review::run(vault, &wiki, pages, out).await,
         WikiCommand::Settle { wiki, claim, keep } => settle::run(vault, &wiki, &claim, &keep, out).await,
         WikiCommand::Search { wiki, words, kind, tag, path } => {
             let filter = PageFilter { kind, tag, path };

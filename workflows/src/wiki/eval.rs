@@ -25,7 +25,7 @@ pub struct EvalInput {
     pub wiki: String,
     #[serde(default, skip_serializing_if = "EvalMethod::is_planted")]
     pub method: EvalMethod,
-    /// The most claims that are taken, 2 to 200.
+    /// The most claims, pairs or pages that are taken, 2 to 200.
     pub claims: u32,
     /// The person's name, as they gave it.
     pub by: String,
@@ -68,20 +68,25 @@ impl EvalWorkflow {
         argument: WorkflowArgument<EvalInput>,
     ) -> WorkflowResult<EvalOutput> {
         let eval = argument.into_value("an object with the keys wiki, claims, by and at").map_err(permanent_failure)?;
-        let (mut turn, mut stop) = (1, StopWait::default());
-        loop {
-            let input = EvalTurnInput { eval: eval.clone(), turn };
-            let options = wiki_turn_options(turn, CALL_TIMEOUT);
-            match ctx.execute_activity(VaultActivities::eval_turn, input, options).await? {
-                SendTurnOutput::Continue { turn: next } => turn = next,
-                SendTurnOutput::Wait { seconds, turn: next } => {
-                    turn = next;
-                    ctx.timer(Duration::from_secs(seconds.max(1))).await;
-                }
-                SendTurnOutput::Stopped => stop.wait(ctx).await,
-                SendTurnOutput::Written => return Ok(EvalOutput::Measured),
-                SendTurnOutput::Refused { status, message } => return Ok(EvalOutput::Refused { status, message }),
+        take_turns(ctx, &eval).await
+    }
+}
+
+/// Asks until everything is answered and kept.
+pub(super) async fn take_turns<W>(ctx: &WorkflowContext<W>, eval: &EvalInput) -> WorkflowResult<EvalOutput> {
+    let (mut turn, mut stop) = (1, StopWait::default());
+    loop {
+        let input = EvalTurnInput { eval: eval.clone(), turn };
+        let options = wiki_turn_options(turn, CALL_TIMEOUT);
+        match ctx.execute_activity(VaultActivities::eval_turn, input, options).await? {
+            SendTurnOutput::Continue { turn: next } => turn = next,
+            SendTurnOutput::Wait { seconds, turn: next } => {
+                turn = next;
+                ctx.timer(Duration::from_secs(seconds.max(1))).await;
             }
+            SendTurnOutput::Stopped => stop.wait(ctx).await,
+            SendTurnOutput::Written => return Ok(EvalOutput::Measured),
+            SendTurnOutput::Refused { status, message } => return Ok(EvalOutput::Refused { status, message }),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! commit judges them by the rules and writes all of them with one audit record, or nothing. If a person changed a page
 //! meanwhile, the run is staged again, at most three times. It must not hold any text.
 
+use super::eval::EvalInput;
 use super::file_back::FileAnswerInput;
 use super::{wiki_activity_options, wiki_turn_options};
 use crate::activities::VaultActivities;
@@ -178,6 +179,7 @@ impl IngestWorkflow {
 pub(super) enum StageInput {
     Source(IngestInput),
     Answer(FileAnswerInput),
+    Review(EvalInput),
 }
 
 /// Stages a run, has it written and checked, and commits it.
@@ -228,6 +230,7 @@ async fn stage<W>(ctx: &WorkflowContext<W>, input: &StageInput) -> WorkflowResul
         let staged = match input.clone() {
             StageInput::Source(input) => ctx.execute_activity(VaultActivities::stage_ingest, input, options).await?,
             StageInput::Answer(input) => ctx.execute_activity(VaultActivities::stage_answer, input, options).await?,
+            StageInput::Review(input) => ctx.execute_activity(VaultActivities::stage_review, input, options).await?,
         };
         match staged {
             StageIngestOutput::Stopped => stop.wait(ctx).await,

@@ -59,9 +59,8 @@ fn only_what_was_checked_in_these_words_passes() {
     let checks = checks();
     let VerifierStep::Send { batch, .. } = find_next_step(&checks, &[], 20) else { panic!() };
     let answer = |support: &str| {
-        let claims = json!([{"id": batch[0].id, "support": support, "reason": "No."}]);
-        let verdicts = read_report(&turn(claims), &batch).unwrap();
-        VerifierLine::Verdicts { verdicts, clerk: ClerkMark::default() }
+        let claims = json!([{"id": checks[0].id, "support": support, "reason": "No."}]);
+        batch.read_answer(&turn(claims), ClerkMark::default()).unwrap()
     };
     assert_eq!(find_next_step(&checks, &[answer("supports")], 20), VerifierStep::Passed);
     let found = find_next_step(&checks, &[VerifierLine::Form, answer("partially_supports")], 20);

@@ -251,7 +251,7 @@ fn check_code(page: &JudgedPage<'_>, after: &WikiPage, input: &VerifyInput<'_>, 
 }
 
 /// The code of a body, and what must be exact in its text: addresses and version numbers.
-fn list_code(body: &str) -> Vec<String> {
+pub(in crate::wiki) fn list_code(body: &str) -> Vec<String> {
     let mut found = Vec::new();
     let (mut is_note, mut is_block) = (false, false);
     for event in TextMergeStream::new(Parser::new_ext(body, PAGE_MARKDOWN)) {

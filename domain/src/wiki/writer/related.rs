@@ -5,7 +5,7 @@
 
 use crate::wiki::compile::WordCounts;
 use crate::wiki::page::WikiPage;
-use crate::wiki::search::{is_searchable, list_page_words, split_words};
+use crate::wiki::search::{list_page_words, split_words};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most pages that are offered.
@@ -41,7 +41,7 @@ pub fn find_related(pages: &[WikiPage], text: &str, replaced: &[&str]) -> Relate
             .any(|name| name.chars().count() >= MIN_WORD && line.contains(&format!(" {name} ")));
         is_in_text || page.sources.iter().any(|id| replaced.contains(&id.as_str()))
     };
-    let open = || pages.iter().enumerate().filter(|(_, page)| is_searchable(page));
+    let open = || pages.iter().enumerate().filter(|(_, page)| !page.is_report());
     let best = choose_words(&source, &counts);
     let count_shared =
         |page: &WikiPage| list_page_words(page).filter(|word| best.contains(word)).collect::<BTreeSet<String>>().len();

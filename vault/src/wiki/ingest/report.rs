@@ -18,6 +18,9 @@ use steward_domain::wiki::run::WikiRunType;
 use steward_domain::wiki::verifier::find_verifier_model;
 use steward_domain::wiki::verify::RulesVerdict;
 
+/// The subject of a review in the log.
+const HEALTH_CHECK: &str = "health check";
+
 /// What a run did with the pages that its writer was offered.
 pub(super) fn find_coverage(plan: &StagedPlan, files: &[RunFile]) -> Option<RunCoverage> {
     let slug = |file: &RunFile| Some(read_page(file.path.file(), file.after.as_ref()?).page?.slug);
@@ -42,10 +45,11 @@ pub(super) fn describe_work(
     refused: Option<&str>,
 ) -> String {
     let made = files.iter().filter(|file| file.before.is_none()).count();
-    let work = match (&meta.source, &meta.answer) {
-        (Some(source), _) => format!("ingested the source {}", source.id),
-        (None, Some(answer)) => format!("kept the answer {answer}"),
-        (None, None) => "changed pages".to_owned(),
+    let work = match (&meta.source, &meta.answer, &meta.review) {
+        (Some(source), ..) => format!("ingested the source {}", source.id),
+        (None, Some(answer), _) => format!("kept the answer {answer}"),
+        (None, None, Some(review)) => format!("kept the review {review}"),
+        (None, None, None) => "changed pages".to_owned(),
     };
     let writer = if meta.is_by_rules() { "fixed rules" } else { &meta.writer };
     let checked = match verifier {
@@ -88,7 +92,10 @@ pub(super) fn describe_report(
     let pages: Vec<WikiPage> =
         files.iter().filter_map(|file| read_page(file.path.file(), file.after.as_ref()?).page).collect();
     let title = known.map(|known| &known.title).or_else(|| pages.first().map(|page| &page.title));
-    let subject = title.map_or_else(|| meta.run.to_string(), Clone::clone);
+    let subject = match &meta.review {
+        Some(_) => HEALTH_CHECK.to_owned(),
+        None => title.map_or_else(|| meta.run.to_string(), Clone::clone),
+    };
     let slugs: Vec<String> = pages.into_iter().map(|page| page.slug).collect();
     let asserted = verdict.claims.iter().filter(|claim| claim.change == ClaimChange::Asserted).count();
     let log_type = match meta.run_type {
@@ -97,10 +104,11 @@ pub(super) fn describe_report(
         WikiRunType::Lint => LogType::Lint,
         WikiRunType::Manual | WikiRunType::Rollback => LogType::Manual,
     };
-    let origin = match (source, &meta.answer) {
-        (Some(source), _) => format!("source: {}; ", source.id),
-        (None, Some(answer)) => format!("answer: {answer}; "),
-        (None, None) => String::new(),
+    let origin = match (source, &meta.answer, &meta.review) {
+        (Some(source), ..) => format!("source: {}; ", source.id),
+        (None, Some(answer), _) => format!("answer: {answer}; "),
+        (None, None, Some(review)) => format!("review: {review}; "),
+        (None, None, None) => String::new(),
     };
     RunReport {
         run: meta.run.clone(),

@@ -12,6 +12,7 @@ fn meta() -> RunMeta {
         began,
         source: None,
         answer: None,
+        review: None,
         writer: "rules".into(),
         unattended: false,
         limits: RunLimits::default(),

@@ -8,13 +8,14 @@ use crate::cli::wiki::EvalCommand;
 use crate::commands::resolve::request_from_vault;
 use crate::config::StewardConfig;
 use anyhow::Context;
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use std::path::Path;
 use std::time::Duration;
 use steward_domain::record::plain_text::{count_noun, to_one_line};
 use steward_domain::trust::wilson::RateEstimate;
 use steward_domain::wiki::fidelity::{EvalMethod, FidelityReport};
 use steward_domain::wiki::metrics::{MetricReading, WikiMetric};
+use steward_domain::wiki::pairs::ConsistencyReport;
 use steward_domain::wiki::planted::PlantedReport;
 use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::files::root::VaultRoot;
@@ -33,11 +34,12 @@ const DEFAULT_PLANTED: u32 = 40;
 pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let OpenedWikis { config, root } = open_vault(vault)?;
     match command {
-        EvalCommand::Run { wiki, claims, planted } => {
+        EvalCommand::Run { wiki, claims, planted, pairs } => {
             find_wiki_folder(&root, &wiki)?;
-            let (method, most, about) = match planted {
-                true => (EvalMethod::Planted, DEFAULT_PLANTED, "claims and about copies with faults"),
-                false => (EvalMethod::Fidelity, DEFAULT_CLAIMS, "claims as they stand"),
+            let (method, most, about) = match (planted, pairs) {
+                (true, _) => (EvalMethod::Planted, DEFAULT_PLANTED, "claims and about copies with faults"),
+                (_, true) => (EvalMethod::Consistency, DEFAULT_CLAIMS, "pairs of claims"),
+                _ => (EvalMethod::Fidelity, DEFAULT_CLAIMS, "claims as they stand"),
             };
             eprintln!("The verifier is asked about {about}, 12 for each call.");
             let claims = claims.unwrap_or(most);
@@ -122,18 +124,40 @@ pub(super) fn describe_reading(reading: &MetricReading) -> String {
 fn describe(report: &EvalReport) -> String {
     match report {
         EvalReport::Fidelity(report) => describe_fidelity(report),
+        EvalReport::Consistency(report) => describe_consistency(report),
         EvalReport::Planted(report) => describe_planted(report),
     }
 }
 
+/// Who measured what, and when.
+fn describe_head(model: &str, wiki: &str, at: DateTime<Utc>) -> String {
+    let model = if model.is_empty() { "no verifier" } else { model };
+    format!("{model} on {wiki}, {}", at.format("%Y-%m-%d %H:%M UTC"))
+}
+
+fn describe_consistency(report: &ConsistencyReport) -> String {
+    let rate = report.consistency();
+    let found = report.contradictions.iter().map(|it| {
+        let [first, second] = &it.files;
+        format!("  {} in {first} and {} in {second}: {}", it.first, it.second, it.reason)
+    });
+    let lines = [
+        describe_head(&report.model, &report.wiki, report.at),
+        format!(
+            "{} of {} that are alike do not contradict each other: {} {}",
+            rate.count,
+            count_noun(rate.of, "pair"),
+            describe_rate(&rate),
+            report.state()
+        ),
+    ];
+    let text: Vec<String> = lines.into_iter().chain(found).map(|line| escape_text(&line)).collect();
+    format!("{}\n{} tokens in, {} out", text.join("\n"), report.tokens.prompt_tokens, report.tokens.completion_tokens)
+}
+
 fn describe_fidelity(report: &FidelityReport) -> String {
     let rate = report.fidelity();
-    let head = format!(
-        "{} on {}, {}",
-        if report.model.is_empty() { "no verifier" } else { &report.model },
-        report.wiki,
-        report.at.format("%Y-%m-%d %H:%M UTC")
-    );
+    let head = describe_head(&report.model, &report.wiki, report.at);
     let refused = report.refused.iter().map(|it| format!("  {} in {}: {}", it.claim, it.file, it.reason));
     let lines = [
         head,
@@ -162,10 +186,8 @@ fn describe_planted(report: &PlantedReport) -> String {
     }
     let (recall, alarms) = (report.recall(), report.false_alarms());
     format!(
-        "{} on {}, {}\n{table}\nfound {} of {} faults: {}\nrefused {} of {} as they stand: {}\n{} tokens in, {} out",
-        escape_text(&report.model),
-        report.wiki,
-        report.at.format("%Y-%m-%d %H:%M UTC"),
+        "{}\n{table}\nfound {} of {} faults: {}\nrefused {} of {} as they stand: {}\n{} tokens in, {} out",
+        escape_text(&describe_head(&report.model, &report.wiki, report.at)),
         recall.count,
         recall.of,
         describe_rate(&recall),

@@ -1,11 +1,12 @@
-//! `steward wiki lint`: checks a wiki without a model.
+//! `steward wiki lint`: checks a wiki, without a model unless a person asks for it.
 //!
 //! The log of a wiki of the vault gets an entry if the wiki is another one than at its last check. Nothing else is changed, unless
 //! the index is to be rendered anew first, or a page is confirmed.
 
 use super::requests::{describe_outcome, request_change};
+use super::review::find_deep;
 use super::{CheckReport, OpenedWiki, validate};
-use crate::cli::output::{CommandExit, CommandOutput};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use anyhow::Context;
 use chrono::Utc;
 use steward_domain::wiki::MANIFEST_FILE;
@@ -16,6 +17,8 @@ use steward_workflows::{WikiRequest, WikiRunOutput};
 /// What is done before the wiki is checked.
 pub(super) struct LintChanges {
     pub(super) fix: bool,
+    /// A model reads pages, too.
+    pub(super) deep: bool,
     /// The page that a person found still right.
     pub(super) confirm: Option<String>,
 }
@@ -31,6 +34,11 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
     let folder = &wiki.folder;
     if folder.is_dir() && folder.join(MANIFEST_FILE).symlink_metadata().is_err() {
         return CheckReport { findings: vec![validate::find_no_manifest(folder)], checked: 1 }.print(out);
+    }
+    let is_deep = changes.deep;
+    if is_deep && wiki.vault.is_none() {
+        eprintln!("error: --deep needs a wiki of the vault");
+        return Ok(CommandExit::Usage);
     }
     for request in changes.list_requests() {
         let Some(vault) = &wiki.vault else {
@@ -57,7 +65,16 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
         Some(vault) => is_check_due(&vault.root, &vault.name, &checked)?,
         None => false,
     };
-    let CheckedWiki { contents, findings, .. } = checked;
+    let CheckedWiki { contents, mut findings, .. } = checked;
+    if let Some(vault) = wiki.vault.as_ref().filter(|_| is_deep) {
+        match find_deep(vault).await? {
+            Ok(found) => findings.extend(found),
+            Err(reason) => {
+                eprintln!("refused: {}", escape_text(&reason));
+                return Ok(CommandExit::Refused);
+            }
+        }
+    }
     let exit = CheckReport { findings, checked: contents.pages.len() + 1 }.print(out)?;
     if let Some(vault) = wiki.vault.as_ref().filter(|_| is_due) {
         // The report does not depend on it.

@@ -1,0 +1,69 @@
+//! Stages the page of a review. It is judged as any other page.
+
+use super::eval::name_eval;
+use super::stage::{StageSettings, begin_run, check_accepted, check_stop, find_begun, finish_staging};
+use super::{NOT_FOUND, reject};
+use steward_domain::time::format_millis;
+use steward_domain::wiki::run::{RunId, WikiRunType};
+use steward_domain::wiki::writer::budget::RunLimits;
+use steward_vault::action::writer::VaultWriter;
+use steward_vault::wiki::request::WikiRunError;
+use steward_vault::wiki::reviews::{read_reviews, stage_review_page};
+use steward_vault::wiki::runs::find_run_records;
+use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, StagedRuns};
+use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
+use steward_workflows::{EvalInput, StageIngestOutput};
+
+/// Stages the page of a review, and says whether the run waits for a person.
+pub(super) fn stage_review(
+    writer: &VaultWriter,
+    input: &EvalInput,
+    settings: &StageSettings,
+) -> Result<StageIngestOutput, WikiRunError> {
+    let root = writer.root();
+    let folder = find_wiki_folder(root, &input.wiki)?;
+    let runs = StagedRuns::new(root);
+    let id = name_eval(input);
+    let name = RunId::derive(input.at, &["review", &input.wiki, &id, &format_millis(input.at)]);
+    if let Some(held) = check_stop(root, find_begun(&runs, &name)?.as_ref()) {
+        return Ok(held);
+    }
+    let Some(review) = read_reviews(root, &input.wiki)?.into_iter().find(|review| review.id == id) else {
+        let message = "there is no such review".to_owned();
+        return Ok(StageIngestOutput::Refused { status: NOT_FOUND, message });
+    };
+    let wiki = read_wiki(root, &input.wiki, &folder)?;
+    if let Some(refusal) = check_accepted(&wiki, &input.wiki) {
+        return Ok(refusal);
+    }
+    let meta = RunMeta {
+        run: name,
+        wiki: input.wiki.clone(),
+        folder,
+        run_type: WikiRunType::Lint,
+        by: input.by.clone(),
+        began: input.at,
+        source: None,
+        answer: None,
+        review: Some(id),
+        // Code writes the page, and the words of the model stand in it as plain text.
+        writer: RULES_WRITER.to_owned(),
+        limits: RunLimits::default(),
+        unattended: false,
+    };
+    let run = match begin_run(&runs, &meta)? {
+        Ok(run) => run,
+        Err(refusal) => return Ok(refusal),
+    };
+    // A repeat after a crash finds its own run committed.
+    if !find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty() {
+        return Ok(StageIngestOutput::Staged { run: meta.run, waits: false });
+    }
+    match stage_review_page(root, &wiki, &run, &review) {
+        Ok(()) => finish_staging(root, &wiki, run, settings, false),
+        Err(e) => {
+            let (status, message) = reject(&run, e)?;
+            Ok(StageIngestOutput::Refused { status, message })
+        }
+    }
+}

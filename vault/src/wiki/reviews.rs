@@ -1,0 +1,78 @@
+//! Reviews of a wiki: which pages are read next, what was found, and the page of a review.
+//!
+//! Reviews are kept for ever below `.steward/wiki/<name>/`, because they say when a page was read last.
+
+use crate::files::root::VaultRoot;
+use crate::wiki::folder::WikiFolder;
+use crate::wiki::kept::{change_log, read_log};
+use crate::wiki::quotes::SourceTexts;
+use crate::wiki::request::WikiRunError;
+use crate::wiki::staged::{StagedPlan, StagedRun};
+use crate::wiki::state::{ReadWiki, ReadWikiError, read_current};
+use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
+use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::path::PagePath;
+use steward_domain::wiki::plan::RunFile;
+use steward_domain::wiki::review::{WikiReview, choose_files, render_review};
+
+const REVIEWS: &str = "reviews.jsonl";
+
+/// All reviews of a wiki, oldest first.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub fn read_reviews(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiReview>, ReadWikiError> {
+    read_log(root, wiki, REVIEWS)
+}
+
+/// Keeps a review. One that is kept already stays.
+pub(super) fn keep_review(root: &VaultRoot, review: WikiReview) -> Result<(), ReadWikiError> {
+    let wiki = review.wiki.clone();
+    change_log(root, &wiki, REVIEWS, |reviews: &mut Vec<WikiReview>| {
+        if reviews.iter().all(|known| known.id != review.id) {
+            reviews.push(review);
+        }
+    })
+}
+
+/// The pages that the review with this id reads, at most so many. It reads the same ones after it is kept.
+pub(super) fn read_next_pages(
+    root: &VaultRoot,
+    wiki: &str,
+    folder: &WikiFolder,
+    id: &str,
+    most: usize,
+) -> Result<Vec<WikiPage>, ReadWikiError> {
+    let mut reviewed: BTreeMap<String, DateTime<Utc>> = BTreeMap::new();
+    for review in read_reviews(root, wiki)?.into_iter().filter(|review| review.id != id) {
+        reviewed.extend(review.pages.into_iter().map(|file| (file, review.at)));
+    }
+    let files = choose_files(folder.list_page_files(), &reviewed, most);
+    let pages = folder.read_some(&files).pages;
+    Ok(pages.into_iter().filter(|page| !page.is_report()).collect())
+}
+
+/// Stages the page of a review.
+///
+/// # Errors
+/// [`WikiRunError`].
+pub fn stage_review_page(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    run: &StagedRun,
+    review: &WikiReview,
+) -> Result<(), WikiRunError> {
+    let folder = &wiki.state.folder;
+    let opened = WikiFolder::open(&root.path().join(folder));
+    let opened = opened.map_err(|source| ReadWikiError::Io { path: folder.clone(), source })?;
+    let texts = SourceTexts::read(&opened, &wiki.contents, wiki.contents.sources.keys().cloned().collect());
+    let checker = texts.index();
+    let page = render_review(review, &wiki.state.pages, &|anchor| checker.check(anchor).fault.is_none());
+    let path = PagePath::new(&run.meta.folder, &page.file)?;
+    if read_current(root, &path).map_err(WikiRunError::refuse)?.is_some() {
+        return Err(WikiRunError::refuse(format!("{path} is there already and is not a page: rename it")));
+    }
+    let file = RunFile { path, before: None, after: Some(page.text.into_bytes()) };
+    Ok(run.stage(&[file], StagedPlan::default())?)
+}
