@@ -5,9 +5,12 @@
 
 use super::claims::read_claims;
 use super::metrics::{MetricState, WikiMetric};
-use super::page::WikiPage;
+use super::page::{WikiPage, read_page};
+use super::plan::RunFile;
 use super::query::list_content_words;
 use super::verifier::{BATCH, VerifierBatch, VerifierLine, VerifierStep, plan_call};
+use super::verify::{RunFault, RunFinding};
+use super::writer::related::find_related;
 use crate::action::plan::ContentHash;
 use crate::record::plain_text::to_one_line;
 use crate::steward::clerk::TokenUsage;
@@ -23,6 +26,11 @@ const LEAST_ALIKE: f64 = 0.3;
 /// A word that more claims hold, and more than this share of all of them, says nothing.
 const MAX_HOLDERS: usize = 40;
 const MAX_HOLDERS_SHARE: f64 = 0.2;
+/// How many claims each new claim of a run is compared with, and how many pairs a run has at most.
+const PARTNERS: usize = 2;
+const MAX_PAIRS: usize = 24;
+/// How many pages are compared beside those that the run was offered.
+const MAX_OTHERS: usize = 15;
 /// The most tokens of an answer.
 const MAX_TOKENS: u32 = 4_000;
 /// The longest reason that is kept, in characters.
@@ -234,6 +242,43 @@ pub fn find_alike(
     let mut ranked: Vec<((usize, usize), f64)> = found.into_iter().collect();
     ranked.sort_by(|(one, a), (other, b)| b.total_cmp(a).then(one.cmp(other)));
     ranked.into_iter().map(|((one, other), _)| ClaimPair::new(claims[one].clone(), claims[other].clone())).collect()
+}
+
+/// The new claims of a run beside those claims of its own pages and of related ones that rest on other sources, the most alike first.
+#[must_use]
+pub fn pair_with_known(pages: &[WikiPage], files: &[RunFile], source: &str) -> Vec<ClaimPair> {
+    let read = |file: &RunFile| read_page(file.path.file(), file.after.as_deref()?).page;
+    let after: Vec<WikiPage> = files.iter().filter_map(read).collect();
+    let find_before = |page: &WikiPage| pages.iter().find(|known| known.file == page.file);
+    let before: BTreeSet<String> =
+        list_paired_claims(after.iter().filter_map(find_before)).into_iter().map(|claim| claim.statement).collect();
+    let is_new =
+        |claim: &PairedClaim| claim.sources.iter().any(|id| id == source) && !before.contains(&claim.statement);
+    let mut claims = list_paired_claims(&after);
+    let text: Vec<&str> = claims.iter().filter(|claim| is_new(claim)).map(|claim| claim.statement.as_str()).collect();
+    let related = find_related(pages, &text.join("\n"), &[]);
+    let others = related.offered.into_iter().chain(related.others.into_iter().take(MAX_OTHERS)).map(|at| &pages[at]);
+    let untouched = others.filter(|page| after.iter().all(|touched| touched.file != page.file));
+    claims.extend(list_paired_claims(untouched));
+    let is_known = |claim: &PairedClaim| claim.sources.iter().all(|id| id != source);
+    let mut pairs =
+        find_alike(&claims, PARTNERS, |one, other| is_new(one) && is_known(other) || is_new(other) && is_known(one));
+    pairs.truncate(MAX_PAIRS);
+    pairs
+}
+
+/// What is wrong with a run that makes these contradictions, for its writer.
+#[must_use]
+pub fn list_unmarked(pairs: &[ClaimPair], lines: &[VerifierLine]) -> Vec<RunFinding> {
+    let describe = |found: Contradiction| {
+        let [file, other] = found.files;
+        let problem = format!(
+            "{} in {file} contradicts {} in {other}: {}: mark the older one as disputed, with the newer one beside it",
+            found.first, found.second, found.reason
+        );
+        RunFinding { file, fault: RunFault::UnmarkedContradiction, problem }
+    };
+    list_contradictions(pairs, lines).into_iter().map(describe).collect()
 }
 
 /// A sample of pairs: one of each topic after the other, at most so many, of at most so many topics. The same claims and seed give the

@@ -63,6 +63,8 @@ pub enum RunFault {
     HiddenText,
     /// A verifier found that the quotes do not carry a statement.
     Unsupported,
+    /// A verifier found that a statement contradicts another page, and no dispute marks it.
+    UnmarkedContradiction,
     /// A command, an address or a version number that does not stand in the source.
     CodeNotInSource,
     RawHtml,
@@ -81,7 +83,7 @@ impl RunFault {
             Self::EntryInvalid | Self::WrongPath | Self::DuplicateId | Self::QuoteEdited | Self::SourceMissing => {
                 Verdict::Reject
             }
-            Self::CodeNotInSource | Self::Unsupported => Verdict::Revise,
+            Self::CodeNotInSource | Self::Unsupported | Self::UnmarkedContradiction => Verdict::Revise,
             Self::BlockChanged | Self::HiddenText => Verdict::Reject,
             Self::FabricatedQuote | Self::DropsClaims | Self::RawHtml | Self::UnsafeLink => Verdict::Reject,
             Self::DanglingReference | Self::RunIncomplete | Self::OverQuota => Verdict::Reject,
@@ -108,6 +110,7 @@ impl RunFault {
             Self::NoFootnote => "a page quotes no source",
             Self::HiddenText => "it holds signs that hide or divide text",
             Self::Unsupported => "a statement says more than its quotes, or something else",
+            Self::UnmarkedContradiction => "a statement contradicts another page, and no dispute marks it",
             Self::CodeNotInSource => "code, an address or a version number does not stand in the source",
             Self::RawHtml => "it holds raw HTML",
             Self::UnsafeLink => "it holds a link that is none to a page or a web address",

@@ -65,6 +65,7 @@ mod wiki_eval;
 mod wiki_failures;
 mod wiki_person;
 mod wiki_query;
+mod wiki_review;
 mod wiki_runs;
 mod wiki_unattended;
 mod wiki_writer;

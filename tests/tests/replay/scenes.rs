@@ -25,7 +25,7 @@ const AT_ONCE: usize = 4;
 type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 42] = [
+const SCENES: [(&str, Scene); 43] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -67,6 +67,7 @@ const SCENES: [(&str, Scene); 42] = [
     ("wiki-query", |w| wiki_query(w).boxed_local()),
     ("wiki-file-back", |w| wiki_file_back(w).boxed_local()),
     ("wiki-eval", |w| wiki_eval(w).boxed_local()),
+    ("wiki-review", |w| wiki_review(w).boxed_local()),
     ("drill", |w| run_of(w, "ReversibilityDrillWorkflow", &[]).boxed_local()),
 ];
 
@@ -466,6 +467,24 @@ async fn wiki_eval(world: World) -> (World, String) {
     let input = json!({"wiki": "allotment", "claims": 10, "by": "ann", "at": Utc::now()});
     let run = world.begin_as("wiki-eval", "EvalWorkflow", &input).await;
     assert_eq!(run.result().await["kind"], "measured");
+    (world, run.id().to_owned())
+}
+
+/// A verifier that reads the pages and misses one.
+async fn wiki_review(world: World) -> (World, String) {
+    let clerk = Clerk::start(|_| {
+        let missing = json!([{"title": "The council", "reason": "It is named."}]);
+        let report =
+            json!({"contradictions": [], "stale": [], "missing_pages": missing, "missing_links": [], "gaps": []});
+        Says::Calls(vec![("report_review".to_owned(), report)])
+    })
+    .await;
+    let (world, _) = wiki_ingest(world, false).await;
+    let world = world.asking(&clerk);
+    let _worker = world.worker().await;
+    let input = json!({"wiki": "allotment", "method": "review", "claims": 30, "by": "ann", "at": Utc::now()});
+    let run = world.begin_as("wiki-review", "ReviewWorkflow", &input).await;
+    assert_eq!(run.result().await["kind"], "committed");
     (world, run.id().to_owned())
 }
 

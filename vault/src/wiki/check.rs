@@ -8,6 +8,7 @@ use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{StagedRun, StagedRunError};
 use crate::wiki::state::ReadWiki;
 use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::pairs::{ClaimPair, find_next_pairs, list_unmarked, pair_with_known};
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::verifier::{
     ClaimCheck, VerifierLine, VerifierProgress, VerifierStep, count_calls, find_next_step, find_verifier_model,
@@ -19,6 +20,8 @@ use steward_domain::wiki::writer::windows::cut_windows;
 pub struct VerifierSession {
     run: StagedRun,
     checks: Vec<ClaimCheck>,
+    /// New claims beside known ones that may contradict them.
+    pairs: Vec<ClaimPair>,
     lines: Vec<VerifierLine>,
     max_calls: u64,
 }
@@ -32,7 +35,9 @@ impl VerifierSession {
         let files = run.read_staged()?.map(|(_, files)| files).unwrap_or_default();
         let (checks, max_calls) = read_checks(root, wiki, &run, &wiki.state.pages, &files)?;
         let lines = run.read_verifier()?;
-        Ok(Self { run, checks, lines, max_calls })
+        let source = run.meta.source.as_ref();
+        let pairs = source.map_or_else(Vec::new, |source| pair_with_known(&wiki.state.pages, &files, &source.id));
+        Ok(Self { run, checks, pairs, lines, max_calls })
     }
 
     #[must_use]
@@ -53,7 +58,16 @@ impl VerifierSession {
 
     #[must_use]
     pub fn find_next_step(&self) -> VerifierStep {
-        find_next_step(&self.checks, &self.lines, self.max_calls)
+        match find_next_step(&self.checks, &self.lines, self.max_calls) {
+            VerifierStep::Passed => match find_next_pairs(&self.pairs, &self.lines, self.max_calls) {
+                VerifierStep::Passed => match list_unmarked(&self.pairs, &self.lines) {
+                    found if found.is_empty() => VerifierStep::Passed,
+                    found => VerifierStep::Found(found),
+                },
+                step => step,
+            },
+            step => step,
+        }
     }
 
     /// Keeps a line.
