@@ -28,5 +28,6 @@ pub mod settle;
 pub mod sources;
 pub mod staged;
 pub mod state;
+pub(crate) mod threads;
 pub mod why;
 pub mod write;

@@ -1,4 +1,6 @@
-//! Stages the page of a review. It is judged as any other page.
+//! Stages the page of a review.
+//!
+//! Code writes it, and the rules judge it as any other page. Nothing of the wiki is changed here.
 
 use super::eval::name_eval;
 use super::stage::{StageSettings, begin_run, check_accepted, check_stop, find_begun, finish_staging};

@@ -124,10 +124,11 @@ pub fn read_page(file: &str, bytes: &[u8]) -> PageReading {
         }
         _ => return PageReading::default(),
     }
-    let mut reader = PageReader { file, document: &document, findings: Vec::new() };
+    let body = body::read_body(document.body());
+    let mut reader = PageReader { file, document, findings: Vec::new() };
     reader.check_standard(is_legacy);
-    let page = reader.read(body::read_body(document.body()));
-    PageReading { page, findings: reader.findings }
+    let PageReader { document, findings, .. } = reader;
+    PageReading { page: make_page(file, document, body), findings }
 }
 
 /// Whether the first lines of a file that cannot be read as a page name the schema of one.
@@ -142,14 +143,14 @@ pub fn names_a_page(start: &[u8]) -> bool {
 
 struct PageReader<'a> {
     file: &'a str,
-    document: &'a Document,
+    document: Document,
     findings: Vec<WikiFinding>,
 }
 
 impl PageReader<'_> {
     fn report(&mut self, code: FindingCode, severity: Severity, path: &FieldPath, problem: &str, fix: &str) {
         let finding = WikiFinding::new(code, severity, self.file, problem, fix);
-        self.findings.push(finding.with_field(self.document, path));
+        self.findings.push(finding.with_field(&self.document, path));
     }
 
     fn warn(&mut self, code: FindingCode, field: &str, problem: &str, fix: &str) {
@@ -164,7 +165,10 @@ impl PageReader<'_> {
 
     /// Reports what the standard would refuse, apart from what is read all the same.
     fn check_standard(&mut self, is_legacy: bool) {
-        let mut fields = self.document.fields().clone();
+        let fields = self.document.fields();
+        let has_old_kind = !fields.contains_key("kind") && fields.contains_key("type");
+        // The fields of other pages are not copied.
+        let modern = (is_legacy || has_old_kind).then(|| modernize_fields(fields.clone(), is_legacy));
         if is_legacy {
             self.warn(
                 FindingCode::LegacySchema,
@@ -172,15 +176,13 @@ impl PageReader<'_> {
                 "an earlier draft's schema",
                 "write `schema: knowledge.entry/v1`",
             );
-            fields.insert("schema".to_owned(), Doctype::Page.to_string().into());
         }
-        if !fields.contains_key("kind") && fields.contains_key("type") {
+        if has_old_kind {
             self.warn(FindingCode::LegacyType, "type", "`type` is an earlier draft's name", "write `kind` instead");
-            let kind = fields.shift_remove("type").unwrap_or_default();
-            fields.insert("kind".to_owned(), kind);
         }
-        for fault in standard::find_faults(&fields) {
-            let text = fault.path.find_in(&fields).and_then(Value::as_str).unwrap_or_default();
+        for fault in standard::find_faults(modern.as_ref().unwrap_or(self.document.fields())) {
+            let fields = modern.as_ref().unwrap_or(self.document.fields());
+            let text = fault.path.find_in(fields).and_then(Value::as_str).unwrap_or_default();
             let field = fault.path.steps().first().map(ToString::to_string).unwrap_or_default();
             let (code, severity) = match field.as_str() {
                 "sources" if is_source_path(text) => (FindingCode::SourcePath, Severity::Warn),
@@ -190,37 +192,50 @@ impl PageReader<'_> {
             self.report(code, severity, &self.locate(&fault.path), &fault.problem, &fault.fix);
         }
     }
+}
 
-    /// Reads what there is. Without a title, a kind or a slug there is no page; the findings name the missing one.
-    fn read(&mut self, body: BodyFacts) -> Option<WikiPage> {
-        let fields = self.document.fields();
-        let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
-        let stem = self.file.rsplit('/').next()?.strip_suffix(".md")?;
-        let (kind, title) = (text("kind").or_else(|| text("type"))?, text("title")?);
-        let slug = text("slug").unwrap_or_else(|| stem.to_owned());
-        let summary = find_metadata(fields, &["steward", "summary"]).and_then(Value::as_str);
-        let summary = shorten(summary.or(body.first_sentence.as_deref()).unwrap_or_default(), MAX_SUMMARY);
-        let lists = ["supersedes", "contradicts", "links"];
-        let references = lists.iter().flat_map(|name| {
-            let path = FieldPath::from_key(name);
-            list_texts(fields.get(*name)).enumerate().map(move |(at, slug)| (path.join_item(at), slug))
-        });
-        Some(WikiPage {
-            file: self.file.to_owned(),
-            slug,
-            kind,
-            title,
-            sources: list_texts(fields.get("sources")).map(|source| read_source_id(&source)).collect(),
-            confidence: fields.get("confidence").and_then(Value::as_f64).unwrap_or(1.0),
-            contradicts: list_texts(fields.get("contradicts")).collect(),
-            references: references.collect(),
-            tags: list_texts(fields.get("tags")).collect(),
-            aliases: list_texts(find_metadata(fields, &["steward", "aliases"])).collect(),
-            summary,
-            document: self.document.clone(),
-            body,
-        })
+/// The fields of an earlier draft as they are called now.
+fn modernize_fields(mut fields: RecordFields, is_legacy: bool) -> RecordFields {
+    if is_legacy {
+        fields.insert("schema".to_owned(), Doctype::Page.to_string().into());
     }
+    if !fields.contains_key("kind")
+        && let Some(kind) = fields.shift_remove("type")
+    {
+        fields.insert("kind".to_owned(), kind);
+    }
+    fields
+}
+
+/// Reads what there is. Without a title, a kind or a slug there is no page; the findings name the missing one.
+fn make_page(file: &str, document: Document, body: BodyFacts) -> Option<WikiPage> {
+    let fields = document.fields();
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+    let stem = file.rsplit('/').next()?.strip_suffix(".md")?;
+    let (kind, title) = (text("kind").or_else(|| text("type"))?, text("title")?);
+    let slug = text("slug").unwrap_or_else(|| stem.to_owned());
+    let summary = find_metadata(fields, &["steward", "summary"]).and_then(Value::as_str);
+    let summary = shorten(summary.or(body.first_sentence.as_deref()).unwrap_or_default(), MAX_SUMMARY);
+    let lists = ["supersedes", "contradicts", "links"];
+    let references = lists.iter().flat_map(|name| {
+        let path = FieldPath::from_key(name);
+        list_texts(fields.get(*name)).enumerate().map(move |(at, slug)| (path.join_item(at), slug))
+    });
+    Some(WikiPage {
+        file: file.to_owned(),
+        slug,
+        kind,
+        title,
+        sources: list_texts(fields.get("sources")).map(|source| read_source_id(&source)).collect(),
+        confidence: fields.get("confidence").and_then(Value::as_f64).unwrap_or(1.0),
+        contradicts: list_texts(fields.get("contradicts")).collect(),
+        references: references.collect(),
+        tags: list_texts(fields.get("tags")).collect(),
+        aliases: list_texts(find_metadata(fields, &["steward", "aliases"])).collect(),
+        summary,
+        document,
+        body,
+    })
 }
 
 /// Reports what the folder and the kind of a page say beside the manifest.

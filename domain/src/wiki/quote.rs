@@ -5,6 +5,7 @@
 //! compute it again. The footnote of a page holds the label, the id and the words.
 
 use crate::record::plain_text::{escape_markdown, is_unseen, unescape_markdown};
+use memchr::memmem;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -118,7 +119,7 @@ impl<'t> QuoteFinder<'t> {
         if !(MIN_QUOTE..=MAX_QUOTE).contains(&count) {
             return Err(QuoteError::Length(count));
         }
-        let begin = self.collapsed.find(&words).ok_or(QuoteError::Absent)?;
+        let begin = memmem::find(self.collapsed.as_bytes(), words.as_bytes()).ok_or(QuoteError::Absent)?;
         let (first, last) = (self.map_back(begin), self.map_back(begin + words.len()));
         if words.chars().any(is_unseen) {
             return Err(QuoteError::Unseen);

@@ -60,10 +60,16 @@ pub fn is_searchable(page: &WikiPage) -> bool {
 
 /// The words of a text, in lower case and without marks.
 pub fn split_words(text: &str) -> impl Iterator<Item = String> {
-    let plain: String = text.nfd().filter(|c| !is_combining_mark(*c)).collect::<String>().to_lowercase();
-    let words: Vec<String> =
-        plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect();
-    words.into_iter()
+    text.split('\n').flat_map(split_line)
+}
+
+fn split_line(line: &str) -> Vec<String> {
+    // Most lines have no marks, and looking for them takes longer than splitting.
+    let plain = match line.is_ascii() {
+        true => line.to_ascii_lowercase(),
+        false => line.nfd().filter(|c| !is_combining_mark(*c)).collect::<String>().to_lowercase(),
+    };
+    plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 /// The words of a query, each once.

@@ -8,6 +8,7 @@ mod pages;
 
 pub(super) use pages::list_code;
 
+use super::MAX_PAGES;
 use super::claims::{PageBlock, PageClaims};
 use super::details::ClaimRecord;
 use super::manifest::EffectiveManifest;
@@ -17,7 +18,6 @@ use super::page::WikiPage;
 use super::plan::RunFile;
 use super::quote::QuoteFinder;
 use super::run::WikiRunType;
-use super::{MAX_PAGES, assemble};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -177,8 +177,7 @@ pub fn verify_run(input: &VerifyInput<'_>) -> RulesVerdict {
         claims.extend(pages::list_claims(&page, input));
         judged.push(page);
     }
-    let mut after = input.pages.to_vec();
-    assemble::apply_files(&mut after, input.files);
+    let after = list_pages_after(input, &judged);
     check_names(&judged, &after, &mut findings);
     check_dropped(&judged, &mut findings);
     check_whole(input, &judged, &after, &mut findings);
@@ -186,12 +185,21 @@ pub fn verify_run(input: &VerifyInput<'_>) -> RulesVerdict {
     RulesVerdict { verdict, findings, claims }
 }
 
+/// The pages as the run leaves them, by file. A wiki is large, so none is copied.
+fn list_pages_after<'a>(input: &VerifyInput<'a>, judged: &'a [JudgedPage<'a>]) -> Vec<&'a WikiPage> {
+    let files: BTreeSet<&str> = input.files.iter().map(|file| file.path.file()).collect();
+    let kept = input.pages.iter().filter(|page| !files.contains(page.file.as_str()));
+    let mut after: Vec<&WikiPage> = kept.chain(judged.iter().filter_map(|page| page.after.as_ref())).collect();
+    after.sort_by(|a, b| a.file.cmp(&b.file));
+    after
+}
+
 fn report(findings: &mut Vec<RunFinding>, file: &str, fault: RunFault, problem: String) {
     findings.push(RunFinding { file: file.to_owned(), fault, problem });
 }
 
 /// Slugs that two pages would have, and references to pages that there are none of.
-fn check_names(judged: &[JudgedPage<'_>], after: &[WikiPage], findings: &mut Vec<RunFinding>) {
+fn check_names(judged: &[JudgedPage<'_>], after: &[&WikiPage], findings: &mut Vec<RunFinding>) {
     let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for page in after {
         files.entry(page.slug.to_lowercase()).or_default().push(&page.file);
@@ -214,7 +222,7 @@ fn check_names(judged: &[JudgedPage<'_>], after: &[WikiPage], findings: &mut Vec
 }
 
 /// See-also lines that the run adds show the titles of pages and nothing else, also in a list and over several lines.
-fn check_see_also(page: &JudgedPage<'_>, after: &[WikiPage], findings: &mut Vec<RunFinding>) {
+fn check_see_also(page: &JudgedPage<'_>, after: &[&WikiPage], findings: &mut Vec<RunFinding>) {
     let before: BTreeSet<String> = page.claims_before.blocks.iter().map(PageBlock::text).collect();
     let texts = page.claims_after.blocks.iter().map(PageBlock::text);
     let letters =
@@ -227,7 +235,7 @@ fn check_see_also(page: &JudgedPage<'_>, after: &[WikiPage], findings: &mut Vec<
             };
             // A page whose file is a person's has no title that could be read, so the words are those of its name.
             let is_unread = after.iter().all(|known| known.slug != slug) && slug.starts_with(&name_page(shown));
-            if slug.contains('#') || !after.iter().any(is_title) && !is_unread {
+            if slug.contains('#') || !after.iter().copied().any(is_title) && !is_unread {
                 let problem = format!("a see-also link shows a title: {}", shown.chars().take(60).collect::<String>());
                 report(findings, page.file, RunFault::ClaimUnanchored, problem);
             }
@@ -245,7 +253,12 @@ fn check_dropped(judged: &[JudgedPage<'_>], findings: &mut Vec<RunFinding>) {
     }
 }
 
-fn check_whole(input: &VerifyInput<'_>, judged: &[JudgedPage<'_>], after: &[WikiPage], findings: &mut Vec<RunFinding>) {
+fn check_whole(
+    input: &VerifyInput<'_>,
+    judged: &[JudgedPage<'_>],
+    after: &[&WikiPage],
+    findings: &mut Vec<RunFinding>,
+) {
     let made = judged.iter().filter(|page| page.before.is_none()).count();
     let mut refuse = |problem: String| report(findings, "", RunFault::OverQuota, problem);
     if judged.len() > MAX_TOUCHED_PAGES {

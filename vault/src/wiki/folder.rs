@@ -6,12 +6,12 @@
 mod sources;
 
 use crate::files::root::FolderEntry;
+use crate::wiki::threads::map_in_threads;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
-use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::page::{PageReading, WikiPage, may_be_page, names_a_page, read_page};
@@ -135,19 +135,7 @@ impl WikiFolder {
 
     /// Reads the pages among these files, in their order.
     fn read_pages(&self, files: &[&String]) -> Vec<PageReading> {
-        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-        let share = files.len().div_ceil(threads).max(1);
-        std::thread::scope(|scope| {
-            let parts: Vec<_> = files
-                .chunks(share)
-                .map(|part| scope.spawn(|| part.iter().map(|file| self.read_one(file)).collect::<Vec<_>>()))
-                .collect();
-            // A part that panicked would leave pages out without a word.
-            parts
-                .into_iter()
-                .flat_map(|part| part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect()
-        })
+        map_in_threads(files, |file| self.read_one(file))
     }
 
     fn read_one(&self, file: &str) -> PageReading {
@@ -204,7 +192,9 @@ impl WikiFolder {
     }
 
     pub(crate) fn read_bytes(&self, file: &str, limit: usize) -> Result<Vec<u8>, ReadFault> {
-        take_bounded(self.open_file(file)?, limit)
+        let file = self.open_file(file)?;
+        let size = file.metadata()?.len();
+        take_bounded(file, size, limit)
     }
 
     /// The first bytes of a file that is too large to be read.
@@ -286,16 +276,19 @@ fn report(file: &str, code: FindingCode, problem: &str, fix: &str) -> WikiFindin
 /// # Errors
 /// [`ReadFault`].
 pub fn read_bounded(file: &Path, limit: usize) -> Result<Vec<u8>, ReadFault> {
-    if !std::fs::metadata(file)?.is_file() {
+    let meta = std::fs::metadata(file)?;
+    if !meta.is_file() {
         return Err(ReadFault::NotAFile);
     }
     let mut options = std::fs::OpenOptions::new();
     std::os::unix::fs::OpenOptionsExt::custom_flags(options.read(true), OFlags::NONBLOCK.bits().cast_signed());
-    take_bounded(options.open(file)?, limit)
+    take_bounded(options.open(file)?, meta.len(), limit)
 }
 
-fn take_bounded(file: impl Read, limit: usize) -> Result<Vec<u8>, ReadFault> {
-    let mut bytes = Vec::new();
+/// Reads up to a limit. `size` is what the system says, for which there is room at once.
+fn take_bounded(file: impl Read, size: u64, limit: usize) -> Result<Vec<u8>, ReadFault> {
+    let room = usize::try_from(size).unwrap_or(limit).min(limit).saturating_add(1);
+    let mut bytes = Vec::with_capacity(room);
     file.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > limit { Err(ReadFault::TooLarge(limit)) } else { Ok(bytes) }
 }

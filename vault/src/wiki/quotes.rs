@@ -3,9 +3,10 @@
 //! Each source is read once. One whose bytes are not those that were registered proves nothing. Nothing is changed here.
 
 use crate::wiki::folder::{WikiContents, WikiFolder};
+use crate::wiki::threads::map_in_threads;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
-use steward_domain::wiki::claims::{PageClaims, read_claims};
+use steward_domain::wiki::claims::{DanglingMark, PageClaims, read_claims};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::quote::{Anchor, QuoteFinder, is_quote_label};
@@ -120,24 +121,30 @@ pub fn read_text(folder: &WikiFolder, source: &WikiSource) -> Result<SourceText,
     })
 }
 
-/// The findings about the quotes of all pages: edited ones, such that do not stand in their source, and marks without a
-/// footnote. A source that changed or is gone has a finding of its own already.
-#[must_use]
-pub fn lint_quotes(folder: &WikiFolder, contents: &WikiContents) -> Vec<WikiFinding> {
-    let pages: Vec<(&WikiPage, PageClaims)> =
-        contents.pages.iter().map(|page| (page, read_claims(page.document.body(), &page.body.disputed))).collect();
-    let cited = pages.iter().flat_map(|(_, claims)| claims.anchors.values());
-    let ids = cited.filter(|anchor| is_quote_label(&anchor.label)).map(|anchor| anchor.source.clone()).collect();
-    let texts = SourceTexts::read(folder, contents, ids);
-    let checker = texts.index();
-    let mut found = Vec::new();
-    for (page, claims) in &pages {
+/// What is compared of a page. Its statements and blocks are not kept: those of all pages together are large.
+struct PageQuotes<'p> {
+    page: &'p WikiPage,
+    anchors: BTreeMap<String, Anchor>,
+    footnotes: BTreeMap<String, usize>,
+    dangling: Vec<DanglingMark>,
+}
+
+impl<'p> PageQuotes<'p> {
+    fn read(page: &'p WikiPage) -> Self {
+        let claims = read_claims(page.document.body(), &page.body.disputed);
+        let dangling = claims.list_dangling_marks();
+        let PageClaims { anchors, footnotes, .. } = claims;
+        Self { page, anchors, footnotes, dangling }
+    }
+
+    fn list_findings(&self, checker: &QuoteChecker<'_>) -> Vec<WikiFinding> {
+        let mut found = Vec::new();
         let mut report = |code, line: usize, problem: &str, fix: &str| {
-            let finding = WikiFinding::new(code, Severity::Error, &page.file, problem, fix);
-            found.push(finding.with_line(Some(page.line_in_file(line))));
+            let finding = WikiFinding::new(code, Severity::Error, &self.page.file, problem, fix);
+            found.push(finding.with_line(Some(self.page.line_in_file(line))));
         };
-        for anchor in claims.anchors.values().filter(|anchor| is_quote_label(&anchor.label)) {
-            let line = claims.footnotes.get(&anchor.label).copied().unwrap_or(1);
+        for anchor in self.anchors.values().filter(|anchor| is_quote_label(&anchor.label)) {
+            let line = self.footnotes.get(&anchor.label).copied().unwrap_or(1);
             match checker.find(anchor) {
                 Err(QuoteFault { code: code @ FindingCode::QuoteEdited, problem }) => {
                     report(code, line, &problem, "restore the words of the source, or remove the statement");
@@ -149,15 +156,27 @@ pub fn lint_quotes(folder: &WikiFolder, contents: &WikiContents) -> Vec<WikiFind
                 Ok(_) | Err(_) => {}
             }
         }
-        let is_unread = |label: &&String| is_quote_label(label) && !claims.anchors.contains_key(*label);
-        for (label, line) in claims.footnotes.iter().filter(|(label, _)| is_unread(label)) {
+        let is_unread = |label: &&String| is_quote_label(label) && !self.anchors.contains_key(*label);
+        for (label, line) in self.footnotes.iter().filter(|(label, _)| is_unread(label)) {
             let problem = format!("the footnote `{label}` does not quote a source any more");
             report(FindingCode::QuoteEdited, *line, &problem, "restore the footnote, or remove the statement");
         }
-        for mark in claims.list_dangling_marks() {
+        for mark in &self.dangling {
             let problem = format!("the mark `{}` has no footnote", mark.label);
             report(FindingCode::ClaimUnanchored, mark.line, &problem, "restore the footnote, or remove the mark");
         }
+        found
     }
-    found
+}
+
+/// The findings about the quotes of all pages: edited ones, such that do not stand in their source, and marks without a
+/// footnote. A source that changed or is gone has a finding of its own already.
+#[must_use]
+pub fn lint_quotes(folder: &WikiFolder, contents: &WikiContents) -> Vec<WikiFinding> {
+    let pages = map_in_threads(&contents.pages, PageQuotes::read);
+    let cited = pages.iter().flat_map(|page| page.anchors.values());
+    let ids = cited.filter(|anchor| is_quote_label(&anchor.label)).map(|anchor| anchor.source.clone()).collect();
+    let texts = SourceTexts::read(folder, contents, ids);
+    let checker = texts.index();
+    map_in_threads(&pages, |page| page.list_findings(&checker)).into_iter().flatten().collect()
 }

@@ -5,6 +5,7 @@
 
 mod cleanup;
 pub(crate) mod files;
+mod meta;
 mod transcript;
 mod upload;
 
@@ -19,9 +20,10 @@ use std::io;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::plan::RunFile;
-use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
+use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::verify::RulesVerdict;
-use steward_domain::wiki::writer::budget::RunLimits;
+
+pub use meta::{RULES_WRITER, RunMeta};
 
 /// The folder of all runs, in our own folder.
 const RUNS: &str = "runs";
@@ -33,45 +35,6 @@ const STAGED: &str = "staged";
 const BASE: &str = "base";
 /// The bytes of a source that is to be added.
 const UPLOAD: &str = "source";
-
-/// What a run is, before it has done anything.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunMeta {
-    pub run: RunId,
-    /// The name of the wiki, and its folder relative to the root of the vault.
-    pub wiki: String,
-    pub folder: String,
-    pub run_type: WikiRunType,
-    /// The person who asked, as they gave their name.
-    pub by: String,
-    pub began: DateTime<Utc>,
-    pub source: Option<RunSource>,
-    /// The answer that the run files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<String>,
-    /// The review that the run files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub review: Option<String>,
-    /// Who writes the pages.
-    pub writer: String,
-    /// What the person who asked allowed it to take.
-    #[serde(default, skip_serializing_if = "RunLimits::is_default")]
-    pub limits: RunLimits,
-    /// Nobody asked for it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unattended: bool,
-}
-
-/// Who writes by fixed rules.
-pub const RULES_WRITER: &str = "rules";
-
-impl RunMeta {
-    /// Whether fixed rules write the pages, and no model.
-    #[must_use]
-    pub fn is_by_rules(&self) -> bool {
-        self.writer == RULES_WRITER
-    }
-}
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]

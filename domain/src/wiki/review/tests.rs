@@ -1,8 +1,11 @@
+use super::batch::{MAX_PAGE_TEXT, REPORT};
 use super::*;
 use crate::steward::clerk::ClerkMark;
-use crate::steward::conversation::ToolCall;
+use crate::steward::conversation::{ModelTurn, ToolCall};
+use crate::wiki::claims::read_claims;
 use crate::wiki::page::read_page;
 use crate::wiki::quote::Anchor;
+use serde_json::{Value, json};
 
 const AT: &str = "2026-11-22T09:15:04Z";
 

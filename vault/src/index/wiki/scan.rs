@@ -6,10 +6,10 @@
 use crate::action::journal::list_open_intents;
 use crate::files::root::VaultRoot;
 use crate::wiki::folder::{FileStat, ReadFault, WikiFolder};
+use crate::wiki::threads::map_in_threads;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::num::NonZero;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::page::{WikiPage, read_page};
@@ -103,18 +103,7 @@ fn is_committing(root: &VaultRoot) -> io::Result<bool> {
 
 /// Reads files and makes their rows.
 pub(super) fn read_pages(wiki: &WikiFolder, files: &[(String, FileStat)]) -> Vec<PageRows> {
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let share = files.len().div_ceil(threads).max(1);
-    std::thread::scope(|scope| {
-        let read = |part: &[(String, FileStat)]| part.iter().map(|(file, stat)| read_rows(wiki, file, *stat)).collect();
-        let parts: Vec<_> =
-            files.chunks(share).map(|part| scope.spawn(move || -> Vec<PageRows> { read(part) })).collect();
-        // A part that panicked would leave pages out without a word.
-        let join = |part: std::thread::ScopedJoinHandle<'_, Vec<PageRows>>| {
-            part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        parts.into_iter().flat_map(join).collect()
-    })
+    map_in_threads(files, |(file, stat)| read_rows(wiki, file, *stat))
 }
 
 /// Hashes a file as its row does; `None` if it cannot be read.

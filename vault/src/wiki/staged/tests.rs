@@ -1,5 +1,7 @@
 use super::*;
 use chrono::TimeDelta;
+use steward_domain::wiki::run::WikiRunType;
+use steward_domain::wiki::writer::budget::RunLimits;
 
 fn meta() -> RunMeta {
     let began = "2026-11-22T09:15:04Z".parse().unwrap();
