@@ -9,6 +9,7 @@ mod links;
 mod sources;
 
 pub(super) use links::{list_dangling_names, map_missed_pages};
+pub use sources::SourceImpact;
 
 use super::finding::{FindingCode, Severity, WikiFinding};
 use super::manifest::{EffectiveManifest, LintKind, LintRule};
@@ -31,6 +32,8 @@ pub struct WikiFacts<'a> {
     /// The present hash of each registered source, by its path and in the form of the registry; `None` if the file is not
     /// there. A source whose hash cannot be made here is missing.
     pub source_hashes: &'a BTreeMap<String, Option<String>>,
+    /// What rests on the sources that are changed or gone, by their ids.
+    pub impacts: &'a BTreeMap<String, SourceImpact>,
     /// All files of the wiki, by their paths.
     pub files: &'a BTreeSet<String>,
     /// Whether the hashes of sources are what a file says of itself, so that they were perhaps never right.

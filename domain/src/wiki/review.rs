@@ -63,6 +63,15 @@ pub struct WikiReview {
 }
 
 impl WikiReview {
+    /// Whether it names this claim.
+    #[must_use]
+    pub fn names(&self, claim: &str) -> bool {
+        let is_stale =
+            |it: &ReviewFinding| matches!(it, ReviewFinding::StaleClaim { claim: stale, .. } if stale == claim);
+        self.contradictions.iter().any(|it| it.first == claim || it.second == claim)
+            || self.findings.iter().any(is_stale)
+    }
+
     /// What was found wrong, as findings of a lint. Gaps are none.
     #[must_use]
     pub fn list_as_findings(&self) -> Vec<WikiFinding> {

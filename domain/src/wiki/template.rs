@@ -172,6 +172,7 @@ mod tests {
             source_hashes: &BTreeMap::new(),
             files: &BTreeSet::new(),
             has_registry: true,
+            impacts: &std::collections::BTreeMap::new(),
             index: Some(&files[INDEX_FILE]),
             log: Some(&files[LOG_FILE]),
             guide: Some(&files[GUIDE_FILE]),

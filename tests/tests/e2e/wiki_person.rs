@@ -170,3 +170,25 @@ async fn a_page_that_a_person_confirms_is_not_stale_and_that_goes_back() {
     assert_eq!(desk.read("concepts/shed.md"), page);
     desk.is_sound().await;
 }
+
+#[tokio::test]
+async fn a_changed_source_is_reported_with_all_that_rests_on_it() {
+    let desk = Desk::new().await;
+    let _worker = desk.world.worker().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    desk.ingest(&desk.write("2026-11-20-lease.md", LEASE)).await;
+    desk.edit("sources/2026-11-20-lease.md", |text| text.replace("31 March 2027", "31 March 2030"));
+    let found = desk.wiki(&["lint", "allotment", "--json"]).await.expect(4).json();
+    let findings = found["findings"].as_array().unwrap();
+    let of = |code: &str| findings.iter().filter(|it| it["code"] == code).collect::<Vec<_>>();
+    let [changed] = of("source_mutated")[..] else { panic!("{found:#}") };
+    let problem = changed["problem"].as_str().unwrap();
+    assert!(problem.contains("claims on 4 pages rest on it; 2 quotes of them not in it any more"), "{problem}");
+    // The pages that quote the changed words, and no other.
+    let mut drifted: Vec<&str> = of("source_drifted").iter().map(|it| it["file"].as_str().unwrap()).collect();
+    drifted.sort_unstable();
+    assert_eq!(drifted, ["concepts/plot-12.md", "summaries/summary-2026-11-20-lease.md"], "{found:#}");
+    std::fs::remove_file(desk.world.vault.path().join("wiki/allotment/sources/2026-11-20-lease.md")).unwrap();
+    let found = desk.wiki(&["lint", "allotment"]).await.expect(4).out;
+    assert!(found.contains("is not there: ") && found.contains(" pages rest on it: put the file back"), "{found}");
+}

@@ -47,7 +47,7 @@ pub(crate) fn measure_quotes(vault: &Path) -> Result<Value, Box<dyn Error>> {
     let (wall, cpu) = (watch.wall_ms(), watch.cpu_ms());
     let count = |body: &str| read_claims(body, &[]).anchors.len();
     let quotes: usize = contents.pages.iter().map(|page| count(page.document.body())).sum();
-    Ok(json!({"wall_ms": wall, "cpu_ms": cpu, "quotes": quotes, "findings": findings.len()}))
+    Ok(json!({"wall_ms": wall, "cpu_ms": cpu, "quotes": quotes, "findings": findings.findings.len()}))
 }
 
 fn write_findings(file: &Path, findings: &[WikiFinding]) -> Result<(), Box<dyn Error>> {

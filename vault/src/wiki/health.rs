@@ -40,13 +40,15 @@ pub fn check_wiki(folder: &Path, now: DateTime<Utc>) -> Result<CheckedWiki, Read
     let (manifest, found) = read_effective(opened.path(), accepted.as_ref());
     findings.extend(found);
     findings.append(&mut contents.findings);
-    findings.extend(lint_quotes(&opened, &contents));
+    let quotes = lint_quotes(&opened, &contents);
+    findings.extend(quotes.findings);
     let facts = WikiFacts {
         manifest: &manifest,
         pages: &contents.pages,
         sources: &contents.sources,
         source_hashes: &contents.source_hashes,
         files: &contents.files,
+        impacts: &quotes.impacts,
         has_registry: contents.has_registry,
         index: contents.index.as_deref(),
         log: contents.log.as_deref(),

@@ -8,7 +8,9 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::wiki::claims::{DanglingMark, PageClaims, read_claims};
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
+use steward_domain::wiki::lint::SourceImpact;
 use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::query::FiledKind;
 use steward_domain::wiki::quote::{Anchor, QuoteFinder, is_quote_label};
 use steward_domain::wiki::registry::{WikiSource, hash_content};
 use steward_domain::wiki::source_text::{SourceText, SourceTextError, read_source_text};
@@ -22,6 +24,13 @@ pub struct SourceTexts {
 /// Finds quotes in the texts of sources.
 pub struct QuoteChecker<'t> {
     finders: BTreeMap<&'t str, Result<QuoteFinder<'t>, &'t QuoteFault>>,
+}
+
+/// What a lint finds out about quotes.
+pub struct QuoteLint {
+    pub findings: Vec<WikiFinding>,
+    /// What rests on sources that are changed or gone, by their ids.
+    pub impacts: BTreeMap<String, SourceImpact>,
 }
 
 /// Why a quote does not stand.
@@ -121,23 +130,44 @@ pub fn read_text(folder: &WikiFolder, source: &WikiSource) -> Result<SourceText,
     })
 }
 
+/// The text of a source as it is now, whatever was registered; `None` if it is not the file itself, or cannot be read.
+fn read_changed_text(folder: &WikiFolder, source: &WikiSource) -> Option<SourceText> {
+    let bytes = folder.read_source(&source.path).ok().flatten().filter(|_| source.text_file.is_none())?;
+    read_source_text(source, bytes).ok()
+}
+
 /// What is compared of a page. Its statements and blocks are not kept: those of all pages together are large.
 struct PageQuotes<'p> {
     page: &'p WikiPage,
     anchors: BTreeMap<String, Anchor>,
     footnotes: BTreeMap<String, usize>,
     dangling: Vec<DanglingMark>,
+    /// How many claims rest on each source.
+    claims: BTreeMap<String, u64>,
 }
 
 impl<'p> PageQuotes<'p> {
     fn read(page: &'p WikiPage) -> Self {
         let claims = read_claims(page.document.body(), &page.body.disputed);
         let dangling = claims.list_dangling_marks();
-        let PageClaims { anchors, footnotes, .. } = claims;
-        Self { page, anchors, footnotes, dangling }
+        let PageClaims { anchors, footnotes, claims, .. } = claims;
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for claim in claims {
+            let sources = claim.labels.iter().filter_map(|label| anchors.get(label)).map(|anchor| &anchor.source);
+            for source in sources.collect::<BTreeSet<_>>() {
+                *counts.entry(source.clone()).or_default() += 1;
+            }
+        }
+        Self { page, anchors, footnotes, dangling, claims: counts }
     }
 
-    fn list_findings(&self, checker: &QuoteChecker<'_>) -> Vec<WikiFinding> {
+    /// The quotes of this source that do not stand in its changed text.
+    fn list_gone<'a>(&'a self, source: &'a str, text: &'a QuoteFinder<'_>) -> impl Iterator<Item = &'a Anchor> {
+        let cited = self.anchors.values().filter(move |anchor| anchor.source == source);
+        cited.filter(|anchor| anchor.is_intact() && text.find_quote(&anchor.quote).is_err())
+    }
+
+    fn list_findings(&self, checker: &QuoteChecker<'_>, changed: &BTreeMap<&str, QuoteFinder<'_>>) -> Vec<WikiFinding> {
         let mut found = Vec::new();
         let mut report = |code, line: usize, problem: &str, fix: &str| {
             let finding = WikiFinding::new(code, Severity::Error, &self.page.file, problem, fix);
@@ -156,6 +186,18 @@ impl<'p> PageQuotes<'p> {
                 Ok(_) | Err(_) => {}
             }
         }
+        for (source, text) in changed {
+            for anchor in self.list_gone(source, text) {
+                let line = self.footnotes.get(&anchor.label).copied().unwrap_or(1);
+                let problem = format!("the quote of `{source}`, which was changed, does not stand in it any more");
+                report(
+                    FindingCode::SourceDrifted,
+                    line,
+                    &problem,
+                    "restore the source, or ingest it under another name",
+                );
+            }
+        }
         let is_unread = |label: &&String| is_quote_label(label) && !self.anchors.contains_key(*label);
         for (label, line) in self.footnotes.iter().filter(|(label, _)| is_unread(label)) {
             let problem = format!("the footnote `{label}` does not quote a source any more");
@@ -169,14 +211,34 @@ impl<'p> PageQuotes<'p> {
     }
 }
 
-/// The findings about the quotes of all pages: edited ones, such that do not stand in their source, and marks without a
-/// footnote. A source that changed or is gone has a finding of its own already.
+/// What is wrong with the quotes of all pages: edited ones, such that do not stand in their source, and marks without a footnote. A
+/// source that is changed or gone has a finding of its own, which says what rests on it.
 #[must_use]
-pub fn lint_quotes(folder: &WikiFolder, contents: &WikiContents) -> Vec<WikiFinding> {
+pub fn lint_quotes(folder: &WikiFolder, contents: &WikiContents) -> QuoteLint {
     let pages = map_in_threads(&contents.pages, PageQuotes::read);
     let cited = pages.iter().flat_map(|page| page.anchors.values());
     let ids = cited.filter(|anchor| is_quote_label(&anchor.label)).map(|anchor| anchor.source.clone()).collect();
     let texts = SourceTexts::read(folder, contents, ids);
     let checker = texts.index();
-    map_in_threads(&pages, |page| page.list_findings(&checker)).into_iter().flatten().collect()
+    let is_lost = |code| matches!(code, FindingCode::SourceMutated | FindingCode::SourceMissing);
+    let lost = texts.texts.iter().filter(|(_, text)| text.as_ref().is_err_and(|fault| is_lost(fault.code)));
+    let lost: Vec<&WikiSource> = lost.filter_map(|(id, _)| contents.sources.get(id)).collect();
+    let now: Vec<(&str, SourceText)> =
+        lost.iter().filter_map(|source| Some((source.id.as_str(), read_changed_text(folder, source)?))).collect();
+    let changed: BTreeMap<&str, QuoteFinder<'_>> = now.iter().map(|(id, text)| (*id, text.finder())).collect();
+    let impacts = lost.iter().map(|source| (source.id.clone(), find_impact(&pages, &source.id, &changed))).collect();
+    let found = map_in_threads(&pages, |page| page.list_findings(&checker, &changed));
+    QuoteLint { findings: found.into_iter().flatten().collect(), impacts }
+}
+
+/// What rests on a source, and which of its quotes do not stand in its changed text.
+fn find_impact(pages: &[PageQuotes<'_>], source: &str, changed: &BTreeMap<&str, QuoteFinder<'_>>) -> SourceImpact {
+    let resting = || pages.iter().filter(|page| page.claims.contains_key(source));
+    let gone = |text: &QuoteFinder<'_>| resting().map(|page| page.list_gone(source, text).count() as u64).sum();
+    SourceImpact {
+        claims: resting().map(|page| page.claims[source]).sum(),
+        pages: resting().map(|page| page.page.file.clone()).collect(),
+        archives: resting().filter(|page| page.page.kind == FiledKind::Archive.to_string()).count() as u64,
+        gone: changed.get(source).map(gone),
+    }
 }

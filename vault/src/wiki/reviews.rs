@@ -12,6 +12,7 @@ use crate::wiki::state::{ReadWiki, ReadWikiError, read_current};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::pairs::list_paired_claims;
 use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::review::{WikiReview, choose_files, render_review};
@@ -66,7 +67,9 @@ pub fn stage_review_page(
     let folder = &wiki.state.folder;
     let opened = WikiFolder::open(&root.path().join(folder));
     let opened = opened.map_err(|source| ReadWikiError::Io { path: folder.clone(), source })?;
-    let texts = SourceTexts::read(&opened, &wiki.contents, wiki.contents.sources.keys().cloned().collect());
+    let read = wiki.state.pages.iter().filter(|page| review.pages.contains(&page.file));
+    let cited = list_paired_claims(read).into_iter().filter(|claim| review.names(&claim.claim));
+    let texts = SourceTexts::read(&opened, &wiki.contents, cited.flat_map(|claim| claim.sources).collect());
     let checker = texts.index();
     let page = render_review(review, &wiki.state.pages, &|anchor| checker.check(anchor).fault.is_none());
     let path = PagePath::new(&run.meta.folder, &page.file)?;

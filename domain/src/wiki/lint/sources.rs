@@ -3,24 +3,57 @@
 //! The hashes come from whoever read the files. A source without a known time is never old.
 
 use super::{WikiFacts, report};
+use crate::record::plain_text::count_noun;
 use crate::wiki::finding::{FindingCode, Severity, WikiFinding};
 use crate::wiki::names::name_summary;
 use crate::wiki::page::WikiPage;
 use crate::wiki::standard::FieldPath;
 use crate::wiki::{SOURCES_FILE, SOURCES_FOLDER};
+use std::collections::BTreeSet;
+
+/// What rests on a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceImpact {
+    /// The claims, and the files of their pages.
+    pub claims: u64,
+    pub pages: BTreeSet<String>,
+    /// How many of these pages are archives.
+    pub archives: u64,
+    /// The quotes that do not stand in the source any more; `None` if its text cannot be read.
+    pub gone: Option<u64>,
+}
+
+impl SourceImpact {
+    fn describe(&self) -> String {
+        let archives = match self.archives {
+            0 => String::new(),
+            count => format!(" ({} among them)", count_noun(count, "archive")),
+        };
+        let gone = match self.gone {
+            None => String::new(),
+            Some(0) => "; all their quotes still stand in it".to_owned(),
+            Some(count) => format!("; {} of them not in it any more", count_noun(count, "quote")),
+        };
+        let (claims, pages) = (count_noun(self.claims, "claim"), count_noun(self.pages.len() as u64, "page"));
+        format!("{claims} on {pages}{archives} rest on it{gone}")
+    }
+}
 
 pub(super) fn check_sources(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
     let mut found = Vec::new();
     for source in facts.sources.values() {
+        let impact = facts.impacts.get(&source.id).filter(|impact| impact.claims > 0);
+        let impact = impact.map_or_else(String::new, |impact| format!(": {}", impact.describe()));
         let (code, problem, fix) = match facts.source_hashes.get(&source.path) {
             None => continue,
             Some(None) => {
-                let problem = format!("the source `{}` is not there", source.id);
+                let problem = format!("the source `{}` is not there{impact}", source.id);
                 (FindingCode::SourceMissing, problem, "put the file back: pages rest on it")
             }
             Some(Some(hash)) if hash.eq_ignore_ascii_case(&source.content_hash) => continue,
             Some(Some(_)) => {
-                let problem = format!("the bytes of the source `{}` are not those that were registered", source.id);
+                let problem =
+                    format!("the bytes of the source `{}` are not those that were registered{impact}", source.id);
                 let fix = "restore the file; a changed document is a new source";
                 (FindingCode::SourceMutated, problem, fix)
             }

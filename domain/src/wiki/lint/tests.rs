@@ -70,6 +70,7 @@ impl Wiki {
             source_hashes: &self.hashes,
             files: &self.pages.iter().map(|(file, _)| (*file).to_owned()).chain(["notes.md".to_owned()]).collect(),
             has_registry: true,
+            impacts: &std::collections::BTreeMap::new(),
             index: Some(self.index.as_ref().unwrap_or(&rendered)),
             log: Some(self.log),
             guide: self.guide.as_deref(),
