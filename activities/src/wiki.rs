@@ -329,7 +329,9 @@ fn commit_run(
             Ok(CommitIngestOutput::Committed { record, pages, notes, writer })
         }
         Err(WikiRunError::Stale) => Ok(CommitIngestOutput::Stale),
-        Err(WikiRunError::Apply(ApplyError::Stopped)) if approval.is_none() && !run.meta.is_by_rules() => {
+        Err(WikiRunError::Apply(ApplyError::Stopped))
+            if approval.is_none() && (!run.meta.is_by_rules() || run.meta.review.is_some()) =>
+        {
             Ok(CommitIngestOutput::Stopped)
         }
         Err(e) => {

@@ -3,16 +3,17 @@
 //! Code writes it, and the rules judge it as any other page. Nothing of the wiki is changed here.
 
 use super::eval::name_eval;
-use super::stage::{StageSettings, begin_run, check_accepted, check_stop, find_begun, finish_staging};
+use super::stage::{StageSettings, begin_run, check_accepted, finish_staging};
 use super::{NOT_FOUND, reject};
 use steward_domain::time::format_millis;
 use steward_domain::wiki::run::{RunId, WikiRunType};
 use steward_domain::wiki::writer::budget::RunLimits;
 use steward_vault::action::writer::VaultWriter;
+use steward_vault::gates::stop;
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::reviews::{read_reviews, stage_review_page};
 use steward_vault::wiki::runs::find_run_records;
-use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, StagedRuns};
+use steward_vault::wiki::staged::{FiledReview, RULES_WRITER, RunMeta, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
 use steward_workflows::{EvalInput, StageIngestOutput};
 
@@ -27,8 +28,9 @@ pub(super) fn stage_review(
     let runs = StagedRuns::new(root);
     let id = name_eval(input);
     let name = RunId::derive(input.at, &["review", &input.wiki, &id, &format_millis(input.at)]);
-    if let Some(held) = check_stop(root, find_begun(&runs, &name)?.as_ref()) {
-        return Ok(held);
+    // The calls are paid for, so it waits.
+    if stop::is_stopped(root) {
+        return Ok(StageIngestOutput::Stopped);
     }
     let Some(review) = read_reviews(root, &input.wiki)?.into_iter().find(|review| review.id == id) else {
         let message = "there is no such review".to_owned();
@@ -47,7 +49,7 @@ pub(super) fn stage_review(
         began: input.at,
         source: None,
         answer: None,
-        review: Some(id),
+        review: Some(FiledReview { id, model: review.model.clone() }),
         // Code writes the page, and the words of the model stand in it as plain text.
         writer: RULES_WRITER.to_owned(),
         limits: RunLimits::default(),

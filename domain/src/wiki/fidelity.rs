@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What is measured.
+/// What the verifier is asked about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvalMethod {
@@ -21,7 +21,7 @@ pub enum EvalMethod {
     Fidelity,
     /// How many pairs of claims do not contradict each other.
     Consistency,
-    /// What a reader of its pages finds wrong or missing. It is no measurement, but made call by call like one.
+    /// What is wrong with pages, or missing.
     Review,
     /// Which planted faults the verifier finds.
     #[default]

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub use merge::merge_manifests;
 
 /// The kinds that only code or a question makes.
-const UNWRITABLE_KINDS: [&str; 4] = ["overview", "lint", "qa", "archive"];
+pub(super) const UNWRITABLE_KINDS: [&str; 4] = ["overview", "lint", "qa", "archive"];
 
 /// The most manifests above a view.
 pub const MAX_ANCESTORS: usize = 8;

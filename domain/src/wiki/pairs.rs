@@ -4,6 +4,7 @@
 //! stand in a dispute are left out: their contradiction is marked already. Nothing here opens a file.
 
 use super::claims::read_claims;
+use super::manifest::UNWRITABLE_KINDS;
 use super::metrics::{MetricState, WikiMetric};
 use super::page::{WikiPage, read_page};
 use super::plan::RunFile;
@@ -25,12 +26,14 @@ use std::collections::{BTreeMap, BTreeSet};
 const LEAST_ALIKE: f64 = 0.3;
 /// A word that more claims hold, and more than this share of all of them, says nothing.
 const MAX_HOLDERS: usize = 40;
-const MAX_HOLDERS_SHARE: f64 = 0.2;
+const MAX_HOLDERS_SHARE: f64 = 0.05;
 /// How many claims each new claim of a run is compared with, and how many pairs a run has at most.
 const PARTNERS: usize = 2;
 const MAX_PAIRS: usize = 24;
 /// How many pages are compared beside those that the run was offered.
 const MAX_OTHERS: usize = 15;
+/// The most claims that are compared with each other.
+const MAX_COMPARED: usize = 3_000;
 /// The most tokens of an answer.
 const MAX_TOKENS: u32 = 4_000;
 /// The longest reason that is kept, in characters.
@@ -162,6 +165,12 @@ struct ReportedPair {
     reason: String,
 }
 
+impl PairedClaim {
+    fn rests_on(&self, source: &str) -> bool {
+        self.sources.iter().any(|id| id == source)
+    }
+}
+
 impl ClaimPair {
     #[must_use]
     pub fn new(first: PairedClaim, second: PairedClaim) -> Self {
@@ -201,50 +210,82 @@ pub fn list_paired_claims<'p>(pages: impl IntoIterator<Item = &'p WikiPage>) -> 
     listed
 }
 
-/// Pairs of these claims that are alike, those that are most alike first: for each claim at most so many others. A claim in a dispute,
-/// and two claims with the same words or quotes, are left out.
+/// Pairs of these claims that are alike: for each claim that `seeks` at most so many others. The best partner of each comes first, then
+/// the second best, those that are most alike first. A claim in a dispute, and two claims with the same words or quotes, are left out.
 #[must_use]
 pub fn find_alike(
     claims: &[PairedClaim],
     partners: usize,
+    seeks: impl Fn(&PairedClaim) -> bool,
     may_pair: impl Fn(&PairedClaim, &PairedClaim) -> bool,
 ) -> Vec<ClaimPair> {
-    let words: Vec<BTreeSet<String>> = claims.iter().map(|claim| list_content_words(&claim.statement)).collect();
-    let mut holders: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (at, words) in words.iter().enumerate() {
-        words.iter().for_each(|word| holders.entry(word).or_default().push(at));
-    }
-    let weigh = |word: &str| (1.0 + claims.len() as f64 / holders.get(word).map_or(1.0, |all| all.len() as f64)).ln();
-    let norms: Vec<f64> =
-        words.iter().map(|words| words.iter().map(|word| weigh(word).powi(2)).sum::<f64>().sqrt()).collect();
-    let says_much = |count: usize| count <= MAX_HOLDERS || count as f64 <= claims.len() as f64 * MAX_HOLDERS_SHARE;
-    let mut found: BTreeMap<(usize, usize), f64> = BTreeMap::new();
-    for (at, claim) in claims.iter().enumerate().filter(|(_, claim)| !claim.is_disputed) {
-        let mut shared: BTreeMap<usize, f64> = BTreeMap::new();
-        for word in &words[at] {
-            let others = holders.get(word.as_str()).filter(|all| says_much(all.len()));
-            for other in others.into_iter().flatten().filter(|other| **other != at) {
-                *shared.entry(*other).or_default() += weigh(word).powi(2);
-            }
-        }
+    let weights = ClaimWeights::new(claims);
+    let mut found: BTreeMap<(usize, usize), (usize, f64)> = BTreeMap::new();
+    for (at, claim) in claims.iter().enumerate().filter(|(_, claim)| !claim.is_disputed && seeks(claim)) {
         let is_pair = |other: &PairedClaim| {
             let is_same = other.statement == claim.statement || other.quotes == claim.quotes;
             !other.is_disputed && !is_same && may_pair(claim, other)
         };
-        let mut alike: Vec<(f64, usize)> = shared
-            .into_iter()
-            .map(|(other, weight)| (weight / (norms[at] * norms[other]).max(f64::MIN_POSITIVE), other))
-            .filter(|(score, other)| *score >= LEAST_ALIKE && is_pair(&claims[*other]))
-            .collect();
+        let mut alike = weights.list_alike(at);
+        alike.retain(|(_, other)| is_pair(&claims[*other]));
         alike.sort_by(|(a, one), (b, other)| b.total_cmp(a).then(one.cmp(other)));
-        found.extend(alike.into_iter().take(partners).map(|(score, other)| ((at.min(other), at.max(other)), score)));
+        for (rank, (score, other)) in alike.into_iter().take(partners).enumerate() {
+            let known = found.entry((at.min(other), at.max(other))).or_insert((rank, score));
+            known.0 = known.0.min(rank);
+        }
     }
-    let mut ranked: Vec<((usize, usize), f64)> = found.into_iter().collect();
-    ranked.sort_by(|(one, a), (other, b)| b.total_cmp(a).then(one.cmp(other)));
+    let mut ranked: Vec<((usize, usize), (usize, f64))> = found.into_iter().collect();
+    ranked.sort_by(|(one, (rank, a)), (other, (second, b))| {
+        rank.cmp(second).then_with(|| b.total_cmp(a)).then_with(|| one.cmp(other))
+    });
     ranked.into_iter().map(|((one, other), _)| ClaimPair::new(claims[one].clone(), claims[other].clone())).collect()
 }
 
-/// The new claims of a run beside those claims of its own pages and of related ones that rest on other sources, the most alike first.
+/// The words of claims, and how much each says.
+struct ClaimWeights {
+    words: Vec<BTreeSet<String>>,
+    holders: BTreeMap<String, Vec<usize>>,
+    norms: Vec<f64>,
+}
+
+impl ClaimWeights {
+    fn new(claims: &[PairedClaim]) -> Self {
+        let words: Vec<BTreeSet<String>> = claims.iter().map(|claim| list_content_words(&claim.statement)).collect();
+        let mut holders: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, words) in words.iter().enumerate() {
+            words.iter().for_each(|word| holders.entry(word.clone()).or_default().push(at));
+        }
+        let mut weights = Self { words, holders, norms: Vec::new() };
+        let norm = |words: &BTreeSet<String>| words.iter().map(|word| weights.weigh(word)).sum::<f64>().sqrt();
+        weights.norms = weights.words.iter().map(norm).collect();
+        weights
+    }
+
+    /// The square of what a word weighs: the more, the fewer claims hold it.
+    fn weigh(&self, word: &str) -> f64 {
+        let holders = self.holders.get(word).map_or(1, Vec::len);
+        (1.0 + self.words.len() as f64 / holders as f64).ln().powi(2)
+    }
+
+    /// The claims that are alike enough, with the cosine of the words of both.
+    fn list_alike(&self, at: usize) -> Vec<(f64, usize)> {
+        let most = (self.words.len() as f64 * MAX_HOLDERS_SHARE) as usize;
+        let mut shared: BTreeMap<usize, f64> = BTreeMap::new();
+        for word in &self.words[at] {
+            let others = self.holders.get(word).filter(|all| all.len() <= most.max(MAX_HOLDERS));
+            for other in others.into_iter().flatten().filter(|other| **other != at) {
+                *shared.entry(*other).or_default() += self.weigh(word);
+            }
+        }
+        let cosine = |(other, weight): (usize, f64)| {
+            (weight / (self.norms[at] * self.norms[other]).max(f64::MIN_POSITIVE), other)
+        };
+        shared.into_iter().map(cosine).filter(|(score, _)| *score >= LEAST_ALIKE).collect()
+    }
+}
+
+/// The new claims of a run beside those claims of its own pages and of related ones that rest on other sources: the most alike of each
+/// first. Pages that no run may change are left out, because their claims cannot be marked.
 #[must_use]
 pub fn pair_with_known(pages: &[WikiPage], files: &[RunFile], source: &str) -> Vec<ClaimPair> {
     let read = |file: &RunFile| read_page(file.path.file(), file.after.as_deref()?).page;
@@ -252,53 +293,60 @@ pub fn pair_with_known(pages: &[WikiPage], files: &[RunFile], source: &str) -> V
     let find_before = |page: &WikiPage| pages.iter().find(|known| known.file == page.file);
     let before: BTreeSet<String> =
         list_paired_claims(after.iter().filter_map(find_before)).into_iter().map(|claim| claim.statement).collect();
-    let is_new =
-        |claim: &PairedClaim| claim.sources.iter().any(|id| id == source) && !before.contains(&claim.statement);
+    let is_new = |claim: &PairedClaim| claim.rests_on(source) && !before.contains(&claim.statement);
     let mut claims = list_paired_claims(&after);
     let text: Vec<&str> = claims.iter().filter(|claim| is_new(claim)).map(|claim| claim.statement.as_str()).collect();
     let related = find_related(pages, &text.join("\n"), &[]);
     let others = related.offered.into_iter().chain(related.others.into_iter().take(MAX_OTHERS)).map(|at| &pages[at]);
-    let untouched = others.filter(|page| after.iter().all(|touched| touched.file != page.file));
+    let untouched = others.filter(|page| {
+        after.iter().all(|touched| touched.file != page.file) && !UNWRITABLE_KINDS.contains(&page.kind.as_str())
+    });
     claims.extend(list_paired_claims(untouched));
-    let is_known = |claim: &PairedClaim| claim.sources.iter().all(|id| id != source);
-    let mut pairs =
-        find_alike(&claims, PARTNERS, |one, other| is_new(one) && is_known(other) || is_new(other) && is_known(one));
+    claims.truncate(MAX_COMPARED);
+    let mut pairs = find_alike(&claims, PARTNERS, is_new, |_, other| !other.rests_on(source));
     pairs.truncate(MAX_PAIRS);
     pairs
 }
 
-/// What is wrong with a run that makes these contradictions, for its writer.
+/// What is wrong with a run of this source that makes these contradictions, for its writer.
 #[must_use]
-pub fn list_unmarked(pairs: &[ClaimPair], lines: &[VerifierLine]) -> Vec<RunFinding> {
-    let describe = |found: Contradiction| {
-        let [file, other] = found.files;
+pub fn list_unmarked(pairs: &[ClaimPair], lines: &[VerifierLine], source: &str) -> Vec<RunFinding> {
+    let found = list_relations(pairs, lines).into_iter().filter(|(_, it)| it.relation == PairRelation::Contradicts);
+    let describe = |(pair, verdict): (&ClaimPair, PairVerdict)| {
+        let (new, known) =
+            if pair.first.rests_on(source) { (&pair.first, &pair.second) } else { (&pair.second, &pair.first) };
+        let (slug, label) = known.claim.split_once('#').unwrap_or((&known.claim, ""));
         let problem = format!(
-            "{} in {file} contradicts {} in {other}: {}: mark the older one as disputed, with the newer one beside it",
-            found.first, found.second, found.reason
+            "call `mark_disputed` for the claim {label} of {slug}, which {} contradicts: {}",
+            new.claim, verdict.reason
         );
-        RunFinding { file, fault: RunFault::UnmarkedContradiction, problem }
+        RunFinding { file: new.file.clone(), fault: RunFault::UnmarkedContradiction, problem }
     };
-    list_contradictions(pairs, lines).into_iter().map(describe).collect()
+    found.map(describe).collect()
 }
 
 /// A sample of pairs: one of each topic after the other, at most so many, of at most so many topics. The same claims and seed give the
 /// same sample.
 #[must_use]
 pub fn sample_pairs(claims: Vec<PairedClaim>, topics: usize, pairs: usize, seed: &str) -> Vec<ClaimPair> {
+    let order = |text: &str| ContentHash::hash_bytes(format!("{seed}\0{text}").as_bytes());
     let mut by_topic: BTreeMap<String, Vec<PairedClaim>> = BTreeMap::new();
     for claim in claims {
         by_topic.entry(claim.topic.clone()).or_default().push(claim);
     }
-    let order = |text: &str| ContentHash::hash_bytes(format!("{seed}\0{text}").as_bytes());
-    let mut all: Vec<(String, Vec<ClaimPair>)> = by_topic
-        .into_iter()
-        .map(|(topic, claims)| (topic, find_alike(&claims, 1, |_, _| true)))
-        .filter(|(_, pairs)| !pairs.is_empty())
-        .collect();
+    let mut all: Vec<(String, Vec<PairedClaim>)> = by_topic.into_iter().collect();
     all.sort_by_cached_key(|(topic, _)| order(topic));
     let mut ranked: Vec<(usize, usize, ClaimPair)> = Vec::new();
-    for (place, (_, pairs)) in all.into_iter().take(topics).enumerate() {
-        ranked.extend(pairs.into_iter().enumerate().map(|(rank, pair)| (rank, place, pair)));
+    let mut place = 0;
+    for (_, mut claims) in all {
+        claims.sort_by_cached_key(|claim| order(&claim.claim));
+        claims.truncate(MAX_COMPARED);
+        let found = find_alike(&claims, 1, |_| true, |_, _| true);
+        place += usize::from(!found.is_empty());
+        ranked.extend(found.into_iter().enumerate().map(|(rank, pair)| (rank, place, pair)));
+        if place == topics {
+            break;
+        }
     }
     ranked.sort_by_key(|(rank, place, _)| (*rank, *place));
     ranked.into_iter().take(pairs).map(|(_, _, pair)| pair).collect()

@@ -6,10 +6,8 @@
 mod batch;
 mod render;
 
-use super::OVERVIEW_FILE;
 use super::finding::{FindingCode, Severity, WikiFinding};
-use super::names::name_folder;
-use super::page::{REPORT_KINDS, WikiPage};
+use super::page::WikiPage;
 use super::pairs::{ClaimPair, Contradiction, PairedClaim, find_next_pairs, list_contradictions, list_paired_claims};
 use super::verifier::{VerifierBatch, VerifierLine, VerifierStep, plan_call};
 use crate::steward::clerk::TokenUsage;
@@ -107,19 +105,11 @@ impl WikiReview {
     }
 }
 
-/// The files that are read next, at most so many: those that were never reviewed or least recently, then by their names.
+/// The files in the order in which they are read: those that were never reviewed or least recently, then by their names.
 #[must_use]
-pub fn choose_files(files: Vec<String>, reviewed: &BTreeMap<String, DateTime<Utc>>, most: usize) -> Vec<String> {
-    let is_report = |file: &String| {
-        file == OVERVIEW_FILE
-            || REPORT_KINDS
-                .iter()
-                .any(|kind| file.split_once('/').is_some_and(|(folder, _)| folder == name_folder(kind)))
-    };
-    let mut chosen: Vec<String> = files.into_iter().filter(|file| !is_report(file)).collect();
-    chosen.sort_by_cached_key(|file| (reviewed.get(file).copied(), file.clone()));
-    chosen.truncate(most);
-    chosen
+pub fn order_files(mut files: Vec<String>, reviewed: &BTreeMap<String, DateTime<Utc>>) -> Vec<String> {
+    files.sort_by_cached_key(|file| (reviewed.get(file).copied(), file.clone()));
+    files
 }
 
 /// A review with what the model said so far.
@@ -185,13 +175,14 @@ impl ReviewCase {
         (found, dropped)
     }
 
-    /// What else was found, each once.
+    /// What else was found, each once. `names` are the titles and aliases of all pages of the wiki, in lower case.
     #[must_use]
-    pub fn list_findings(&self, lines: &[VerifierLine]) -> Vec<ReviewFinding> {
+    pub fn list_findings(&self, lines: &[VerifierLine], names: &BTreeSet<String>) -> Vec<ReviewFinding> {
         let given = list_given(lines);
         let reviews = self.batches.iter().filter_map(|batch| given.get(batch.hash().as_str()));
         let all: BTreeSet<ReviewFinding> = reviews.flat_map(|review| review.findings.iter().cloned()).collect();
-        all.into_iter().collect()
+        let is_missing = |it: &ReviewFinding| !matches!(it, ReviewFinding::MissingPage { title, .. } if names.contains(&title.trim().to_lowercase()));
+        all.into_iter().filter(is_missing).collect()
     }
 }
 

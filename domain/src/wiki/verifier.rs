@@ -142,6 +142,10 @@ impl ClaimCheck {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum VerifierLine {
+    /// The files of the pages that are read, so that they stay the same.
+    Chosen {
+        files: Vec<String>,
+    },
     /// The server knows no tools: it is asked by the form from here on.
     Form,
     Verdicts {
@@ -170,7 +174,7 @@ impl VerifierLine {
     pub fn clerk(&self) -> Option<&ClerkMark> {
         match self {
             Self::Verdicts { clerk, .. } | Self::Relations { clerk, .. } | Self::Reviewed { clerk, .. } => Some(clerk),
-            Self::Form | Self::Failed { .. } | Self::Limited => None,
+            Self::Chosen { .. } | Self::Form | Self::Failed { .. } | Self::Limited => None,
         }
     }
 }
@@ -190,7 +194,8 @@ impl VerifierProgress {
     pub fn from_lines(lines: &[VerifierLine]) -> Self {
         let failed = lines.iter().rev().take_while(|line| matches!(line, VerifierLine::Failed { .. }));
         let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        Self { next: count(lines.len()).saturating_add(1), failures: count(failed.count()) }
+        let answered = lines.iter().filter(|line| !matches!(line, VerifierLine::Chosen { .. })).count();
+        Self { next: count(answered).saturating_add(1), failures: count(failed.count()) }
     }
 }
 
@@ -241,7 +246,10 @@ pub fn find_next_step(checks: &[ClaimCheck], lines: &[VerifierLine], max_calls: 
 /// The call that asks about a batch, unless so many calls are used up.
 #[must_use]
 pub(super) fn plan_call(batch: VerifierBatch, lines: &[VerifierLine], max_calls: u64) -> VerifierStep {
-    let calls = lines.iter().filter(|line| !matches!(line, VerifierLine::Form | VerifierLine::Limited)).count();
+    let is_call = |line: &&VerifierLine| {
+        !matches!(line, VerifierLine::Chosen { .. } | VerifierLine::Form | VerifierLine::Limited)
+    };
+    let calls = lines.iter().filter(is_call).count();
     if calls as u64 >= max_calls {
         return VerifierStep::Spent;
     }

@@ -6,6 +6,7 @@
 mod kept;
 mod pages;
 
+pub(super) use kept::HIDING;
 pub(super) use pages::list_code;
 
 use super::MAX_PAGES;

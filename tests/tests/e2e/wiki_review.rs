@@ -4,8 +4,10 @@
 use crate::wiki_runs::Desk;
 use crate::wiki_writer::{answer, call, checked_desk, report, write};
 use serde_json::{Value, json};
-use steward_tests::clerk::{Asked, Clerk, Says};
+use std::time::Duration;
+use steward_tests::clerk::{Asked, Clerk, Says, gate};
 use steward_tests::steward::Steward;
+use steward_tests::wait;
 
 /// A document about a plot, in five sections.
 fn document(year: u32, rent: u32, height: u32) -> String {
@@ -133,15 +135,41 @@ async fn a_deep_lint_reports_and_keeps_no_page_and_nothing_is_read_without_a_ver
     assert!(!desk.has("lint"));
     worker.stop().await;
     let _worker = desk.world.worker().await;
-    let asked = clerk.asked().len();
     for command in
         [&["review", "allotment"][..], &["lint", "allotment", "--deep"], &["eval", "run", "allotment", "--pairs"]]
     {
         let said = desk.wiki(command).await.expect(3);
         assert!(said.to_string().contains("no verifier is set"), "{said}");
+        // The lint is made all the same.
+        assert_eq!(said.out.contains("files checked"), command[0] == "lint", "{said}");
     }
-    desk.wiki(&["init", "empty"]).await.expect(0);
-    assert_eq!(clerk.asked().len(), asked);
+}
+
+#[tokio::test]
+async fn notes_that_are_no_pages_are_passed_over_and_a_stop_holds_a_review() {
+    let desk = desk().await;
+    for n in 0..40 {
+        std::fs::write(desk.world.vault.path().join(format!("wiki/allotment/a-note-{n}.md")), "A note.\n").unwrap();
+    }
+    let (open, closed) = gate();
+    let clerk = Clerk::start(move |asked| Says::Once(closed.clone(), Box::new(review(asked)))).await;
+    let steward = with_verifier(&desk, &clerk);
+    let _worker = desk.world.worker_with(&steward).await;
+    let arguments = ["wiki", "review", "allotment", "--json"];
+    let command = steward.run(&arguments);
+    let stop = async {
+        wait::until("a page that is read", async || (!clerk.asked().is_empty()).then_some(())).await;
+        steward.run(&["stop"]).await.expect(0);
+        open.send(true).unwrap();
+        wait::a_moment(Duration::from_secs(2)).await;
+        assert!(!desk.has("lint"), "under a stop nothing is committed");
+        steward.run(&["resume"]).await.expect(0);
+    };
+    let (said, ()) = tokio::join!(command, stop);
+    let said = said.expect(0).json();
+    assert_eq!(said["filed"]["kind"], "committed", "{said:#}");
+    let pages = said["review"]["pages"].as_array().unwrap();
+    assert!(pages.len() > 5 && pages.iter().all(|page| !page.as_str().unwrap().contains("a-note")), "{said:#}");
 }
 
 #[tokio::test]
@@ -198,12 +226,9 @@ fn write_letter(asked: &Asked, obeys: bool) -> Says {
                 findings.contains("contradicts") && findings.contains("mark the older one as disputed"),
                 "{findings}"
             );
-            let find = |slug: &str| -> Vec<Value> {
-                let names = findings.split(|c: char| !c.is_alphanumeric() && !matches!(c, '#' | '-' | '~'));
-                names.filter_map(|name| name.strip_prefix(&format!("{slug}#"))).map(|label| json!(label)).collect()
-            };
             let mark = |slug: &str| {
-                let label = find(slug).into_iter().next()?;
+                let (before, _) = findings.split_once(&format!(" of {slug}, which "))?;
+                let label = before.rsplit_once("the claim ")?.1;
                 let (statement, quote) = ("It ends on 31 March 2029.", "The lease of Plot 12 ends on 31 March 2029.");
                 Some(call(
                     "mark_disputed",

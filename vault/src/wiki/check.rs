@@ -35,8 +35,10 @@ impl VerifierSession {
         let files = run.read_staged()?.map(|(_, files)| files).unwrap_or_default();
         let (checks, max_calls) = read_checks(root, wiki, &run, &wiki.state.pages, &files)?;
         let lines = run.read_verifier()?;
-        let source = run.meta.source.as_ref();
-        let pairs = source.map_or_else(Vec::new, |source| pair_with_known(&wiki.state.pages, &files, &source.id));
+        // They are asked about last, and finding them reads all pages.
+        let is_open =
+            matches!(find_next_step(&checks, &lines, max_calls), VerifierStep::Send { .. } | VerifierStep::Spent);
+        let pairs = if is_open { Vec::new() } else { list_pairs(wiki, &run, &files) };
         Ok(Self { run, checks, pairs, lines, max_calls })
     }
 
@@ -58,15 +60,21 @@ impl VerifierSession {
 
     #[must_use]
     pub fn find_next_step(&self) -> VerifierStep {
-        match find_next_step(&self.checks, &self.lines, self.max_calls) {
-            VerifierStep::Passed => match find_next_pairs(&self.pairs, &self.lines, self.max_calls) {
-                VerifierStep::Passed => match list_unmarked(&self.pairs, &self.lines) {
-                    found if found.is_empty() => VerifierStep::Passed,
-                    found => VerifierStep::Found(found),
-                },
-                step => step,
-            },
-            step => step,
+        let found = match find_next_step(&self.checks, &self.lines, self.max_calls) {
+            VerifierStep::Passed => Vec::new(),
+            VerifierStep::Found(found) => found,
+            step @ (VerifierStep::Send { .. } | VerifierStep::Spent) => return step,
+        };
+        // The writer hears of everything at once.
+        let source = self.run.meta.source.as_ref().map_or("", |source| source.id.as_str());
+        let unmarked = match find_next_pairs(&self.pairs, &self.lines, self.max_calls) {
+            VerifierStep::Spent if found.is_empty() => return VerifierStep::Spent,
+            step @ VerifierStep::Send { .. } => return step,
+            _ => list_unmarked(&self.pairs, &self.lines, source),
+        };
+        match found.into_iter().chain(unmarked).collect::<Vec<_>>() {
+            all if all.is_empty() => VerifierStep::Passed,
+            all => VerifierStep::Found(all),
         }
     }
 
@@ -92,6 +100,18 @@ pub(crate) fn find_verifier(
     let Some(clerk) = find_verifier_model(&lines) else { return Ok(None) };
     let (checks, max_calls) = read_checks(root, wiki, run, &wiki.state.pages, files)?;
     Ok((find_next_step(&checks, &lines, max_calls) == VerifierStep::Passed).then_some(clerk))
+}
+
+fn list_pairs(wiki: &ReadWiki, run: &StagedRun, files: &[RunFile]) -> Vec<ClaimPair> {
+    let source = run.meta.source.as_ref();
+    source.map_or_else(Vec::new, |source| pair_with_known(&wiki.state.pages, files, &source.id))
+}
+
+/// Whether a run that was checked stands beside claims by now that nobody has compared it with.
+pub(crate) fn has_new_pairs(wiki: &ReadWiki, run: &StagedRun, files: &[RunFile]) -> Result<bool, WikiRunError> {
+    let lines = run.read_verifier()?;
+    let is_checked = find_verifier_model(&lines).is_some();
+    Ok(is_checked && find_next_pairs(&list_pairs(wiki, run, files), &lines, u64::MAX) != VerifierStep::Passed)
 }
 
 /// The claims of a run, and the most calls of its verifier.

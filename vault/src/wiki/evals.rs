@@ -7,7 +7,7 @@ use crate::files::root::VaultRoot;
 use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::kept::{change_log, read_log};
 use crate::wiki::quotes::read_text;
-use crate::wiki::reviews::{keep_review, read_next_pages};
+use crate::wiki::reviews::{choose_files, keep_review};
 use crate::wiki::state::{ReadWikiError, find_wiki_folder};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -25,10 +25,9 @@ use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::planted::{PlantedCase, PlantedReport, plant_faults, score_cases};
 use steward_domain::wiki::review::{ReviewCase, WikiReview};
 use steward_domain::wiki::verifier::{
-    ClaimCheck, ClaimVerdict, VerifierLine, VerifierProgress, VerifierStep, count_calls, find_next_step,
-    find_verifier_model, list_checks,
+    BATCH, ClaimCheck, ClaimVerdict, VerifierLine, VerifierProgress, VerifierStep, find_next_step, find_verifier_model,
+    list_checks,
 };
-use steward_domain::wiki::writer::budget::RunLimits;
 
 /// What a measurement is made of.
 #[derive(Clone, Copy, Debug)]
@@ -108,11 +107,12 @@ impl EvalSession {
                 EvalQuestions::Fidelity(sample_claims(read_claim_checks(&folder, &path, id), sample.claims, id))
             }
             EvalMethod::Consistency => {
-                let pages = folder.read_some(&sample_files(&folder, id)).pages;
-                EvalQuestions::Consistency(sample_pairs(list_paired_claims(&pages), MAX_TOPICS, sample.claims, id))
+                let claims = list_paired_claims(&folder.read().pages);
+                EvalQuestions::Consistency(sample_pairs(claims, MAX_TOPICS, sample.claims, id))
             }
             EvalMethod::Review => {
-                let pages = read_next_pages(root, wiki, &folder, id, sample.claims)?;
+                let files = find_chosen(root, wiki, id, || choose_files(root, wiki, &folder, sample.claims))?;
+                let pages = folder.read_some(&files).pages;
                 EvalQuestions::Review(ReviewCase::new(&pages.iter().collect::<Vec<_>>(), Utc::now()))
             }
             EvalMethod::Planted => {
@@ -147,7 +147,9 @@ impl EvalSession {
         let checks: Vec<ClaimCheck> = match &self.questions {
             EvalQuestions::Fidelity(claims) => claims.iter().filter(|check| is_anchored(check)).cloned().collect(),
             EvalQuestions::Consistency(pairs) => return find_next_pairs(pairs, &self.lines, max_calls(pairs.len())),
-            EvalQuestions::Review(case) => return case.find_next_step(&self.lines, max_calls(case.count_pages() * 12)),
+            EvalQuestions::Review(case) => {
+                return case.find_next_step(&self.lines, max_calls(case.count_pages() * BATCH));
+            }
             EvalQuestions::Planted(cases) => cases.iter().map(|case| case.check.clone()).collect(),
         };
         find_next_step(&checks, &self.lines, max_calls(checks.len()))
@@ -162,6 +164,15 @@ impl EvalSession {
         change_log(&self.root, &self.wiki, &name_progress(&self.id), |lines: &mut Vec<VerifierLine>| lines.push(kept))?;
         self.lines.push(line);
         Ok(())
+    }
+
+    /// The titles and aliases of all pages, in lower case.
+    fn list_names(&self) -> Result<BTreeSet<String>, ReadWikiError> {
+        let path = find_wiki_folder(&self.root, &self.wiki)?;
+        let folder = WikiFolder::open(&self.root.path().join(&path));
+        let pages = folder.map_err(|source| ReadWikiError::Io { path, source })?.read().pages;
+        let names = pages.iter().flat_map(|page| std::iter::once(&page.title).chain(&page.aliases));
+        Ok(names.map(|name| name.to_lowercase()).collect())
     }
 
     /// Keeps the report. One that is kept already stays.
@@ -205,7 +216,7 @@ impl EvalSession {
             }
             EvalQuestions::Review(case) => {
                 let (contradictions, dropped) = case.list_contradictions(&self.lines);
-                let (pages, findings) = (case.list_files(), case.list_findings(&self.lines));
+                let (pages, findings) = (case.list_files(), case.list_findings(&self.lines, &self.list_names()?));
                 let review = WikiReview { id, wiki, by, at, model, pages, contradictions, dropped, findings, tokens };
                 return keep_review(&self.root, review);
             }
@@ -230,9 +241,32 @@ pub fn read_evals(root: &VaultRoot, wiki: &str) -> Result<Vec<EvalReport>, ReadW
     read_log(root, wiki, EVALS)
 }
 
-/// Two calls for each call that is needed for so many questions.
+/// The files that were chosen when the questions were asked first.
+fn find_chosen(
+    root: &VaultRoot,
+    wiki: &str,
+    id: &str,
+    choose: impl FnOnce() -> Result<Vec<String>, ReadWikiError>,
+) -> Result<Vec<String>, ReadWikiError> {
+    let progress = name_progress(id);
+    let known = read_log(root, wiki, &progress)?.into_iter().find_map(|line| match line {
+        VerifierLine::Chosen { files } => Some(files),
+        _ => None,
+    });
+    match known {
+        Some(files) => Ok(files),
+        None => {
+            let files = choose()?;
+            let line = VerifierLine::Chosen { files: files.clone() };
+            change_log(root, wiki, &progress, |lines: &mut Vec<VerifierLine>| lines.push(line))?;
+            Ok(files)
+        }
+    }
+}
+
+/// The calls for so many questions: twice as many as are needed, and at least 20. A page counts as the questions of one call.
 fn max_calls(questions: usize) -> u64 {
-    count_calls(questions.div_ceil(60), &RunLimits::default())
+    (2 * questions.div_ceil(BATCH) as u64).max(20)
 }
 
 fn name_progress(id: &str) -> String {

@@ -9,7 +9,7 @@ pub use report::describe_findings;
 
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
-use crate::wiki::check::find_verifier;
+use crate::wiki::check::{find_verifier, has_new_pairs};
 use crate::wiki::folder::WikiFolder;
 use crate::wiki::metrics::keep_coverage;
 use crate::wiki::quotes::{QuoteFault, read_text};
@@ -226,6 +226,9 @@ impl VaultWriter {
         let verdict = judge_run(self.root(), &wiki, meta, &files)?;
         if verdict.verdict != Verdict::Commit {
             return Err(WikiRunError::Verdict(Box::new(verdict)));
+        }
+        if approval.is_none() && !meta.is_by_rules() && has_new_pairs(&wiki, run, &files)? {
+            return Err(WikiRunError::Stale);
         }
         let verifier = if meta.is_by_rules() { None } else { find_verifier(self.root(), &wiki, run, &files)? };
         let mut report = describe_report(meta, &plan, &files, &verdict, &wiki);

@@ -4,18 +4,20 @@
 
 use crate::files::root::VaultRoot;
 use crate::wiki::folder::WikiFolder;
+use crate::wiki::ingest::judge_run;
 use crate::wiki::kept::{change_log, read_log};
 use crate::wiki::quotes::SourceTexts;
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{StagedPlan, StagedRun};
 use crate::wiki::state::{ReadWiki, ReadWikiError, read_current};
 use chrono::{DateTime, Utc};
-use std::collections::BTreeMap;
-use steward_domain::wiki::page::WikiPage;
+use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::wiki::pairs::list_paired_claims;
 use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
-use steward_domain::wiki::review::{WikiReview, choose_files, render_review};
+use steward_domain::wiki::quote::Anchor;
+use steward_domain::wiki::review::{WikiReview, order_files, render_review};
+use steward_domain::wiki::verify::Verdict;
 
 const REVIEWS: &str = "reviews.jsonl";
 
@@ -37,21 +39,30 @@ pub(super) fn keep_review(root: &VaultRoot, review: WikiReview) -> Result<(), Re
     })
 }
 
-/// The pages that the review with this id reads, at most so many. It reads the same ones after it is kept.
-pub(super) fn read_next_pages(
+/// The files of the pages that are read next, at most so many.
+pub(super) fn choose_files(
     root: &VaultRoot,
     wiki: &str,
     folder: &WikiFolder,
-    id: &str,
     most: usize,
-) -> Result<Vec<WikiPage>, ReadWikiError> {
+) -> Result<Vec<String>, ReadWikiError> {
     let mut reviewed: BTreeMap<String, DateTime<Utc>> = BTreeMap::new();
-    for review in read_reviews(root, wiki)?.into_iter().filter(|review| review.id != id) {
+    for review in read_reviews(root, wiki)? {
         reviewed.extend(review.pages.into_iter().map(|file| (file, review.at)));
     }
-    let files = choose_files(folder.list_page_files(), &reviewed, most);
-    let pages = folder.read_some(&files).pages;
-    Ok(pages.into_iter().filter(|page| !page.is_report()).collect())
+    let mut chosen = Vec::new();
+    // Only reading a file tells whether it is a page, and of which kind.
+    for files in order_files(folder.list_page_files(), &reviewed).chunks(most.max(1)) {
+        let pages = folder.read_some(files).pages;
+        let read: BTreeSet<&str> =
+            pages.iter().filter(|page| !page.is_report()).map(|page| page.file.as_str()).collect();
+        chosen.extend(files.iter().filter(|file| read.contains(file.as_str())).cloned());
+        if chosen.len() >= most {
+            break;
+        }
+    }
+    chosen.truncate(most);
+    Ok(chosen)
 }
 
 /// Stages the page of a review.
@@ -71,11 +82,20 @@ pub fn stage_review_page(
     let cited = list_paired_claims(read).into_iter().filter(|claim| review.names(&claim.claim));
     let texts = SourceTexts::read(&opened, &wiki.contents, cited.flat_map(|claim| claim.sources).collect());
     let checker = texts.index();
-    let page = render_review(review, &wiki.state.pages, &|anchor| checker.check(anchor).fault.is_none());
-    let path = PagePath::new(&run.meta.folder, &page.file)?;
-    if read_current(root, &path).map_err(WikiRunError::refuse)?.is_some() {
-        return Err(WikiRunError::refuse(format!("{path} is there already and is not a page: rename it")));
+    let is_sound = |anchor: &Anchor| checker.check(anchor).fault.is_none();
+    let shown: [Option<&dyn Fn(&Anchor) -> bool>; 2] = [Some(&is_sound), None];
+    // What pages hold may be against the rules for what a run writes: then they are named alone.
+    for is_sound in shown {
+        let page = render_review(review, &wiki.state.pages, is_sound);
+        let path = PagePath::new(&run.meta.folder, &page.file)?;
+        if read_current(root, &path).map_err(WikiRunError::refuse)?.is_some() {
+            return Err(WikiRunError::refuse(format!("{path} is there already and is not a page: rename it")));
+        }
+        let files = [RunFile { path, before: None, after: Some(page.text.into_bytes()) }];
+        run.stage(&files, StagedPlan::default())?;
+        if judge_run(root, wiki, &run.meta, &files)?.verdict == Verdict::Commit {
+            break;
+        }
     }
-    let file = RunFile { path, before: None, after: Some(page.text.into_bytes()) };
-    Ok(run.stage(&[file], StagedPlan::default())?)
+    Ok(())
 }

@@ -23,7 +23,7 @@ use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::verify::RulesVerdict;
 
-pub use meta::{RULES_WRITER, RunMeta};
+pub use meta::{FiledReview, RULES_WRITER, RunMeta};
 
 /// The folder of all runs, in our own folder.
 const RUNS: &str = "runs";

@@ -25,7 +25,7 @@ pub struct EvalInput {
     pub wiki: String,
     #[serde(default, skip_serializing_if = "EvalMethod::is_planted")]
     pub method: EvalMethod,
-    /// The most claims, pairs or pages that are taken, 2 to 200.
+    /// How many are taken at most, 2 to 200: claims, pairs of them, or pages of a review.
     pub claims: u32,
     /// The person's name, as they gave it.
     pub by: String,

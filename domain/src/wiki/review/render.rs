@@ -5,14 +5,16 @@
 
 use super::{ReviewFinding, WikiReview};
 use crate::record::plain_text::{count_noun, escape_one_line};
-use crate::wiki::claims::{Claim, read_claims};
+use crate::wiki::claims::{Claim, MAX_STATEMENT, read_claims};
 use crate::wiki::names::{find_free_slug, name_folder};
 use crate::wiki::page::WikiPage;
 use crate::wiki::page_text::{AnchoredText, NewPage};
 use crate::wiki::quote::Anchor;
-use crate::wiki::verify::list_code;
+use crate::wiki::verify::{HIDING, list_code};
 use std::collections::BTreeSet;
 
+/// The most bytes of the text of a page, without its footnotes.
+const MAX_TEXT: usize = 32 * 1024;
 /// The kind of pages that report what is wrong.
 const KIND: &str = "lint";
 
@@ -33,22 +35,34 @@ struct FoundClaim<'p> {
 
 struct Renderer<'a> {
     pages: &'a [WikiPage],
-    is_sound: &'a dyn Fn(&Anchor) -> bool,
+    is_sound: Option<&'a dyn Fn(&Anchor) -> bool>,
     body: AnchoredText,
+    /// How many findings are shown, and for how many there is no room.
+    shown: u64,
+    left_out: u64,
 }
 
-/// The page of a review of these pages. `is_sound` says whether the quote of an anchor stands in its source.
+/// The page of a review of these pages. `is_sound` says whether the quote of an anchor stands in its source; without it, claims and
+/// pages are shown by their names alone.
 #[must_use]
-pub fn render_review(review: &WikiReview, pages: &[WikiPage], is_sound: &dyn Fn(&Anchor) -> bool) -> ReviewPage {
+pub fn render_review(
+    review: &WikiReview,
+    pages: &[WikiPage],
+    is_sound: Option<&dyn Fn(&Anchor) -> bool>,
+) -> ReviewPage {
     let slug = format!("lint-{}", review.at.format("%Y%m%d-%H%M"));
     let slug = find_free_slug(slug, |slug| pages.iter().all(|page| page.slug != *slug));
     let title = format!("Health check {}", review.at.format("%Y-%m-%d %H:%M"));
-    let mut renderer = Renderer { pages, is_sound, body: AnchoredText::default() };
+    let mut renderer = Renderer { pages, is_sound, body: AnchoredText::default(), shown: 0, left_out: 0 };
     renderer.body.add_paragraph(&format!("# {title}"));
     renderer.add_head(review);
     renderer.add_contradictions(review);
     renderer.add_findings(review);
-    let Renderer { body, .. } = renderer;
+    if renderer.left_out > 0 {
+        let count = count_noun(renderer.left_out, "finding");
+        renderer.body.add_paragraph(&format!("The page has no room for {count} more."));
+    }
+    let Renderer { body, shown, .. } = renderer;
     let sources: BTreeSet<String> = body.anchors.values().map(|anchor| anchor.source.clone()).collect();
     let page = NewPage {
         slug: slug.clone(),
@@ -57,20 +71,20 @@ pub fn render_review(review: &WikiReview, pages: &[WikiPage], is_sound: &dyn Fn(
         sources: sources.into_iter().collect(),
         confidence: 0.5,
         updated_at: review.at,
-        summary: describe_counts(review),
+        summary: describe_counts(review, shown),
         tags: Vec::new(),
         aliases: Vec::new(),
     };
     ReviewPage { file: format!("{}/{slug}.md", name_folder(KIND)), text: page.render(&body) }
 }
 
-fn describe_counts(review: &WikiReview) -> String {
+fn describe_counts(review: &WikiReview, shown: u64) -> String {
     let count = |count: usize, noun: &str| count_noun(count as u64, noun);
     format!(
-        "{} read: {}, {} more.",
+        "{} read: {}, {}.",
         count(review.pages.len(), "page"),
         count(review.contradictions.len(), "contradiction"),
-        count(review.findings.len(), "finding")
+        count_noun(shown, "other finding")
     )
 }
 
@@ -98,6 +112,10 @@ impl Renderer<'_> {
         }
         self.body.add_paragraph("## Contradictions");
         for found in &review.contradictions {
+            if self.body.text.len() >= MAX_TEXT {
+                self.left_out += 1;
+                continue;
+            }
             let reason = show_words(&found.reason).unwrap_or_else(|| "Both cannot be true.".to_owned());
             self.body.add_paragraph(&reason);
             let lines = [self.render_claim(&found.first), self.render_claim(&found.second)];
@@ -108,8 +126,16 @@ impl Renderer<'_> {
     fn add_findings(&mut self, review: &WikiReview) {
         let sections = ["Stale claims", "Missing pages", "Missing links", "Gaps"];
         for (at, heading) in sections.into_iter().enumerate() {
-            let lines: Vec<String> =
-                review.findings.iter().filter(|it| find_section(it) == at).filter_map(|it| self.render(it)).collect();
+            let mut lines: Vec<String> = Vec::new();
+            for finding in review.findings.iter().filter(|it| find_section(it) == at) {
+                let Some(line) = self.render(finding) else { continue };
+                let is_room = self.body.text.len() + lines.iter().map(String::len).sum::<usize>() < MAX_TEXT;
+                if is_room {
+                    lines.push(line);
+                }
+                self.shown += u64::from(is_room);
+                self.left_out += u64::from(!is_room);
+            }
             if !lines.is_empty() {
                 self.body.add_paragraph(&format!("## {heading}"));
                 self.body.add_paragraph(&lines.join("\n"));
@@ -150,8 +176,11 @@ impl Renderer<'_> {
         let disputed = if claim.is_disputed { ", disputed" } else { "" };
         let quoted = |code: &String| anchors.iter().any(|anchor| anchor.quote.contains(code.as_str()));
         let is_plain = list_code(&claim.statement).iter().all(quoted) && !claim.statement.contains(['<', '|', '[']);
-        let is_sound = anchors.len() == claim.labels.len() && anchors.iter().all(|anchor| (self.is_sound)(anchor));
-        if !is_plain || !is_sound {
+        let is_short = claim.statement.chars().count() <= MAX_STATEMENT;
+        let is_sound = self.is_sound.is_some_and(|is_sound| {
+            anchors.len() == claim.labels.len() && anchors.iter().all(|it| it.is_intact() && is_sound(it))
+        });
+        if !is_plain || !is_short || !is_sound {
             return format!("- {link}: {}{disputed}", escape_one_line(name));
         }
         let marks: String = claim.labels.iter().map(|label| format!("[^{label}]")).collect();
@@ -170,8 +199,9 @@ impl Renderer<'_> {
 
     fn link(&self, slug: &str) -> Option<String> {
         let page = self.pages.iter().find(|page| page.slug == slug)?;
-        let title: String = page.title.chars().filter(|c| !matches!(c, '[' | ']' | '|')).collect();
-        Some(format!("[[{slug}|{}]]", title.trim()))
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | ',' | '\'' | '’' | '(' | ')' | '-');
+        let shows_title = self.is_sound.is_some() && page.title.chars().all(is_plain);
+        Some(if shows_title { format!("[[{slug}|{}]]", page.title.trim()) } else { format!("[[{slug}]]") })
     }
 }
 
@@ -187,5 +217,6 @@ fn find_section(finding: &ReviewFinding) -> usize {
 /// Words of a model as plain text; `None` if there are none, or if they hold code, an address or a version number.
 fn show_words(words: &str) -> Option<String> {
     let escaped = escape_one_line(words.trim());
-    (!escaped.is_empty() && list_code(words).is_empty() && list_code(&escaped).is_empty()).then_some(escaped)
+    let is_open = !HIDING.iter().any(|sign| escaped.contains(sign));
+    (!escaped.is_empty() && is_open && list_code(words).is_empty() && list_code(&escaped).is_empty()).then_some(escaped)
 }

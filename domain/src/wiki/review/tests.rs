@@ -38,13 +38,10 @@ fn turn(report: &Value) -> ModelTurn {
 }
 
 #[test]
-fn those_that_were_never_read_come_first_and_reports_never() {
+fn those_that_were_never_read_come_first() {
     let reviewed = BTreeMap::from([("concepts/letter.md".to_owned(), AT.parse().unwrap())]);
-    let files =
-        ["concepts/letter.md", "overview.md", "lint/old.md", "entities/plot.md", "archives/a.md", "concepts/water.md"];
-    let order = |most| choose_files(files.map(str::to_owned).to_vec(), &reviewed, most);
-    assert_eq!(order(30), ["concepts/water.md", "entities/plot.md", "concepts/letter.md"]);
-    assert_eq!(order(1), ["concepts/water.md"]);
+    let files = ["concepts/letter.md", "entities/plot.md", "concepts/water.md"].map(str::to_owned).to_vec();
+    assert_eq!(order_files(files, &reviewed), ["concepts/water.md", "entities/plot.md", "concepts/letter.md"]);
 }
 
 #[test]
@@ -71,7 +68,10 @@ fn what_the_pages_do_not_have_is_left_out_and_a_contradiction_is_asked_about_aga
         "gaps": [{"gap": "Who pays?", "search": "rent plot 12"}],
     });
     let line = batch.read_answer(&turn(&report), ClerkMark::default()).unwrap();
-    assert_eq!(case.list_findings(std::slice::from_ref(&line)).len(), 4);
+    let list = |names: &[&str]| {
+        case.list_findings(std::slice::from_ref(&line), &names.iter().map(|name| (*name).to_owned()).collect())
+    };
+    assert_eq!((list(&[]).len(), list(&["the council"]).len()), (4, 3), "the council has a page that was not shown");
     let VerifierStep::Send { batch: VerifierBatch::Pairs(pairs), .. } =
         case.find_next_step(std::slice::from_ref(&line), 9)
     else {
@@ -130,7 +130,7 @@ fn review(pages: &[WikiPage]) -> WikiReview {
 #[test]
 fn the_page_shows_claims_with_their_marks_and_the_words_of_the_model_as_plain_text() {
     let pages = pages();
-    let rendered = render_review(&review(&pages), &pages, &|anchor| anchor.quote.contains("2027"));
+    let rendered = render_review(&review(&pages), &pages, Some(&|anchor: &Anchor| anchor.quote.contains("2027")));
     assert_eq!(rendered.file, "lint/lint-20261122-0915.md");
     let read = read_page(&rendered.file, rendered.text.as_bytes());
     let page = read.page.unwrap();
@@ -150,5 +150,26 @@ fn the_page_shows_claims_with_their_marks_and_the_words_of_the_model_as_plain_te
     ] {
         assert!(body.contains(shown), "{shown} in {body}");
     }
+    assert!(rendered.text.contains("2 pages read: 1 contradiction, 3 other findings."), "{}", rendered.text);
     assert!(!body.contains("evil") && !body.contains("1.2.3") && !body.contains("Missing pages"), "{body}");
+}
+
+#[test]
+fn a_page_that_the_rules_would_refuse_shows_names_alone_and_a_long_one_is_cut() {
+    let mut pages = pages();
+    pages[2].title = "Release v1.2 `rm`".to_owned();
+    let mut review = review(&pages);
+    let rendered = render_review(&review, &pages, Some(&|_: &Anchor| true));
+    assert!(rendered.text.contains("- [[water]] does not link [[plot-12|Plot 12]]"), "{}", rendered.text);
+    let rendered = render_review(&review, &pages, None);
+    assert!(rendered.text.contains("- [[plot-12]]: plot-12\\#") && !rendered.text.contains("[^"), "{}", rendered.text);
+    review.findings = (0..800)
+        .map(|n| ReviewFinding::Gap { gap: format!("Who pays for number {n}?"), search: "payment ".repeat(10) })
+        .collect();
+    let rendered = render_review(&review, &pages, None);
+    assert!(
+        rendered.text.len() < 40_000 && rendered.text.contains("The page has no room for "),
+        "{}",
+        rendered.text.len()
+    );
 }

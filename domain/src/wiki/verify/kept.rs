@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The longest heading, in characters.
 const MAX_HEADING: usize = 200;
 /// Signs that hide text or make it a formula.
-const HIDING: [&str; 2] = ["%%", "$$"];
+pub(in crate::wiki) const HIDING: [&str; 2] = ["%%", "$$"];
 /// How the callout of a dispute begins.
 const CALLOUT: &str = "> ⚠️ Contradiction: ";
 const DISPUTE: [&str; 2] = ["::: disputed", ":::"];

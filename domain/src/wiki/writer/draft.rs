@@ -159,12 +159,16 @@ impl<'a> RunDraft<'a> {
             }
             WriterCall::ReadPage { slug } => {
                 let page = self.find_slug(&slug)?;
+                if page.kind == "lint" {
+                    return Err("error: it is a report about pages, and holds no knowledge".to_owned());
+                }
                 Ok(page.document.body().chars().take(MAX_REPLY).collect())
             }
             WriterCall::SearchWiki { query } => {
                 let hits = search_pages(&self.pages, &query, &PageFilter::default(), MAX_HITS);
+                let known = hits.iter().filter(|hit| hit.kind != "lint");
                 let lines: String =
-                    hits.iter().map(|hit| format!("{} ({}): {}\n", hit.slug, hit.title, hit.passage)).collect();
+                    known.map(|hit| format!("{} ({}): {}\n", hit.slug, hit.title, hit.passage)).collect();
                 Ok(if lines.is_empty() {
                     "No page holds these words.".to_owned()
                 } else {

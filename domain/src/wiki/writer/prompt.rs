@@ -34,7 +34,7 @@ What to make of the source:
 If `source.replaces` names older documents, look for what they say and this one says differently.
 6. Two or three questions that the source leaves open, by `update_ideas`.
 Then stop calling tools. If there are `findings`, a checker has found errors in what you wrote: correct exactly these statements with \
-`edit_wiki_page`, and nothing else.
+`edit_wiki_page`, and for an `unmarked_contradiction` call `mark_disputed` for the claim that it names. Change nothing else.
 
 How to write:
 - State only what this source says, in short plain sentences of at most 280 characters.

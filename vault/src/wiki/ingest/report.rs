@@ -48,10 +48,14 @@ pub(super) fn describe_work(
     let work = match (&meta.source, &meta.answer, &meta.review) {
         (Some(source), ..) => format!("ingested the source {}", source.id),
         (None, Some(answer), _) => format!("kept the answer {answer}"),
-        (None, None, Some(review)) => format!("kept the review {review}"),
+        (None, None, Some(review)) => format!("kept the review {} by {}", review.id, review.model),
         (None, None, None) => "changed pages".to_owned(),
     };
-    let writer = if meta.is_by_rules() { "fixed rules" } else { &meta.writer };
+    let writer = match &meta.review {
+        Some(_) => "code, with the words of the model",
+        None if meta.is_by_rules() => "fixed rules",
+        None => &meta.writer,
+    };
     let checked = match verifier {
         Some(model) if model == meta.writer => format!("and the same model checked every claim ({model})"),
         Some(model) => format!("and {model} checked every claim"),
@@ -107,7 +111,7 @@ pub(super) fn describe_report(
     let origin = match (source, &meta.answer, &meta.review) {
         (Some(source), ..) => format!("source: {}; ", source.id),
         (None, Some(answer), _) => format!("answer: {answer}; "),
-        (None, None, Some(review)) => format!("review: {review}; "),
+        (None, None, Some(review)) => format!("review: {} by {}; ", review.id, escape_one_line(&review.model)),
         (None, None, None) => String::new(),
     };
     RunReport {

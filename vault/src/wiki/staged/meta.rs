@@ -24,7 +24,7 @@ pub struct RunMeta {
     pub answer: Option<String>,
     /// The review that the run files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub review: Option<String>,
+    pub review: Option<FiledReview>,
     /// Who writes the pages.
     pub writer: String,
     /// What the person who asked allowed it to take.
@@ -33,6 +33,14 @@ pub struct RunMeta {
     /// Nobody asked for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
+}
+
+/// A review of which a page is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FiledReview {
+    pub id: String,
+    /// The model whose words the page holds, as in `openai/gpt-4.1`.
+    pub model: String,
 }
 
 /// Who writes by fixed rules.

@@ -66,12 +66,13 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
         None => false,
     };
     let CheckedWiki { contents, mut findings, .. } = checked;
+    let mut is_refused = false;
     if let Some(vault) = wiki.vault.as_ref().filter(|_| is_deep) {
         match find_deep(vault).await? {
             Ok(found) => findings.extend(found),
             Err(reason) => {
-                eprintln!("refused: {}", escape_text(&reason));
-                return Ok(CommandExit::Refused);
+                eprintln!("the pages were not read by a model: {}", escape_text(&reason));
+                is_refused = true;
             }
         }
     }
@@ -86,5 +87,5 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
             Err(e) => eprintln!("the check is not noted in the log: {e:#}"),
         }
     }
-    Ok(exit)
+    Ok(if is_refused { CommandExit::Refused } else { exit })
 }

@@ -31,10 +31,10 @@ fn describe_request(config: &StewardConfig, wiki: &str, pages: u32) -> anyhow::R
     Ok(EvalInput { wiki: wiki.to_owned(), method: EvalMethod::Review, claims: pages, by, at: Utc::now() })
 }
 
-/// The newest review since a moment.
-fn find_review(root: &VaultRoot, wiki: &str, since: DateTime<Utc>) -> anyhow::Result<WikiReview> {
-    let newest = read_reviews(root, wiki)?.into_iter().rev().find(|review| review.at >= since);
-    newest.context("the review is not kept any more")
+/// The review that was asked for at a moment.
+fn find_review(root: &VaultRoot, wiki: &str, at: DateTime<Utc>) -> anyhow::Result<WikiReview> {
+    let asked = read_reviews(root, wiki)?.into_iter().find(|review| review.at == at);
+    asked.context("the review is not kept any more")
 }
 
 pub(super) async fn run(
@@ -46,24 +46,33 @@ pub(super) async fn run(
     let OpenedWikis { config, root } = open_vault(vault)?;
     find_wiki_folder(&root, wiki)?;
     let input = describe_request(&config, wiki, pages.unwrap_or(REVIEW_PAGES as u32))?;
+    let since = input.at;
     eprintln!("A model reads the pages, which may take some minutes.");
     let output =
         request_from_vault(&config, async |client: ResolutionClient| client.request_review(input, PATIENCE).await)
             .await?;
-    if let IngestOutput::Refused { message, .. } = &output {
-        let is_empty = message == EMPTY_WIKI;
-        out.print_value(&output, || match is_empty {
-            true => EMPTY_WIKI.to_owned(),
-            false => format!("refused: {}", escape_text(message)),
-        })?;
-        return Ok(if is_empty { CommandExit::Ok } else { CommandExit::Refused });
+    let refusal = match &output {
+        IngestOutput::Refused { message, .. } => Some(message),
+        _ => None,
+    };
+    if refusal.is_some_and(|message| message == EMPTY_WIKI) {
+        out.print_value(&output, || EMPTY_WIKI.to_owned())?;
+        return Ok(CommandExit::Ok);
     }
-    // The review may be one that was under way.
-    let review = read_reviews(&root, wiki)?.pop().context("the review is not kept any more")?;
+    // It may be one that somebody else asked for before, and that was under way.
+    let own = find_review(&root, wiki, since);
+    let review = match (own, refusal) {
+        (Ok(review), _) => review,
+        (Err(_), None) => read_reviews(&root, wiki)?.pop().context("the review is not kept any more")?,
+        (Err(_), Some(message)) => {
+            out.print_value(&output, || format!("refused: {}", escape_text(message)))?;
+            return Ok(CommandExit::Refused);
+        }
+    };
     out.print_value(&json!({"review": &review, "filed": &output}), || {
         format!("{}\n{}", describe(&review), describe_filed(&output))
     })?;
-    Ok(CommandExit::Ok)
+    Ok(if refusal.is_some() { CommandExit::Refused } else { CommandExit::Ok })
 }
 
 fn describe_filed(output: &IngestOutput) -> String {
