@@ -39,6 +39,7 @@ use temporalio_sdk::opentelemetry::OpenTelemetryPlugin;
 use temporalio_sdk::plugins::SimplePlugin;
 use temporalio_sdk::runtime::RuntimeOptions;
 use tracing::Subscriber;
+use tracing::subscriber::SetGlobalDefaultError;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
@@ -65,27 +66,33 @@ pub(crate) struct Telemetry {
 /// steward without telemetry is better than none.
 pub(crate) fn init_telemetry(is_scraped: bool) -> anyhow::Result<Telemetry> {
     let settings = TelemetrySettings::read(|name| std::env::var(name).ok())?;
-    install_telemetry(&TelemetrySettings { is_scraped: is_scraped && !settings.is_disabled, ..settings })
+    let settings = TelemetrySettings { is_scraped: is_scraped && !settings.is_disabled, ..settings };
+    let (telemetry, installed) = install_telemetry(&settings);
+    installed.context("failed to start logging")?;
+    Ok(telemetry)
 }
 
-/// As [`init_telemetry`], for a short command: without `STEWARD_LOG` it logs only warnings.
+/// As [`init_telemetry`], for a short command, which may need it more than once: without `STEWARD_LOG` it logs only warnings.
 ///
 /// # Errors
-/// As [`init_telemetry`].
+/// `STEWARD_LOG` is not a level.
 pub(crate) fn init_quiet_telemetry() -> anyhow::Result<Telemetry> {
     let quiet = |name: &str| (name == "STEWARD_LOG").then(|| "warn".to_owned());
-    install_telemetry(&TelemetrySettings::read(|name| std::env::var(name).ok().or_else(|| quiet(name)))?)
+    let settings = TelemetrySettings::read(|name| std::env::var(name).ok().or_else(|| quiet(name)))?;
+    // What logs already goes on.
+    let (telemetry, _) = install_telemetry(&settings);
+    Ok(telemetry)
 }
 
-fn install_telemetry(settings: &TelemetrySettings) -> anyhow::Result<Telemetry> {
+fn install_telemetry(settings: &TelemetrySettings) -> (Telemetry, Result<(), SetGlobalDefaultError>) {
     let (telemetry, complaints) = Telemetry::start(settings);
     let logs = logs::create_stderr_layer().with_filter(settings.levels.clone());
     let subscriber = tracing_subscriber::registry().with(telemetry.build_span_layer()).with(logs);
-    tracing::subscriber::set_global_default(subscriber).context("failed to start logging")?;
+    let installed = tracing::subscriber::set_global_default(subscriber);
     for complaint in settings.complaints.iter().chain(&complaints) {
         tracing::warn!("{complaint}");
     }
-    Ok(telemetry)
+    (telemetry, installed)
 }
 
 impl Telemetry {

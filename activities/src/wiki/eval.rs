@@ -27,7 +27,10 @@ impl WikiActivities {
         let root = self.vault.writer.root().clone();
         let refuse = |status, message: &str| Ok(SendTurnOutput::Refused { status, message: message.to_owned() });
         if !self.writer.has_verifier() {
-            return refuse(CONFLICT, "no verifier is set: `STEWARD_WIKI_VERIFIER` names one");
+            return refuse(
+                CONFLICT,
+                "no verifier is set: set `STEWARD_WIKI_VERIFIER` to `openai`, `anthropic` or `ollama`, and `STEWARD_WIKI_VERIFIER_MODEL`",
+            );
         }
         if stop::is_stopped(&root) {
             return Ok(SendTurnOutput::Stopped);

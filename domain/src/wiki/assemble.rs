@@ -5,7 +5,7 @@
 use super::index_page::render_index;
 use super::log::{LogType, read_log, render_entry};
 use super::manifest::EffectiveManifest;
-use super::overview::{OVERVIEW, OverviewFacts, has_same_sections, render_overview};
+use super::overview::{OVERVIEW, OverviewFacts, has_same_disputes, has_same_sections, render_overview};
 use super::page::{WikiPage, read_page};
 use super::path::{PagePath, PagePathError};
 use super::plan::RunFile;
@@ -159,6 +159,15 @@ impl ExpectedTexts {
 }
 
 impl WikiState {
+    /// Whether the index shows the pages, and the overview the disputes, as they are.
+    #[must_use]
+    pub fn is_rendered(&self, at: DateTime<Utc>) -> bool {
+        let expected = ExpectedTexts::render(self, at);
+        let overview = self.texts.overview.as_deref().map(|bytes| read_text(Some(bytes)));
+        let shows_disputes = overview.zip(expected.overview).is_none_or(|(now, then)| has_same_disputes(&now, &then));
+        self.texts.index.as_deref() == Some(expected.index.as_bytes()) && shows_disputes
+    }
+
     fn render_overview(&self, log: &str, current: Option<&str>, at: DateTime<Utc>) -> String {
         let entries = read_log(log).entries;
         let Self { manifest, pages, sources, .. } = self;

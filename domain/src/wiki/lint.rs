@@ -128,7 +128,7 @@ fn check_dispute(page: &WikiPage) -> Vec<WikiFinding> {
     let is_unmarked = is_named && page.body.disputed.is_empty();
     if line.is_some() || is_unmarked {
         let problem = "a contradiction is marked in part";
-        let fix = "put both sides into a `::: disputed` block with a callout, and name the other page in `contradicts`";
+        let fix = "put both sides into a `::: disputed` block with a callout, and name in `contradicts` the page of the other side, such as the summary of its source";
         let finding = WikiFinding::new(FindingCode::HedgeIncomplete, Severity::Warn, &page.file, problem, fix);
         found.push(match line {
             Some(line) => finding.with_line(Some(page.line_in_file(line))),

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Its slug and its kind.
 pub const OVERVIEW: &str = "overview";
 /// The lines around a section that code renders.
+const CONTESTED: &str = "Contested claims";
 const OPEN: &str = "<!-- steward -->";
 const CLOSE: &str = "<!-- /steward -->";
 /// The most lines of the sections.
@@ -133,7 +134,7 @@ fn list_contested(pages: &[&WikiPage]) -> String {
         let others: Vec<String> = page.contradicts.iter().take(3).map(|slug| format!("[[{}]]", escape(slug))).collect();
         if others.is_empty() { link(page) } else { format!("{} against {}", link(page), others.join(", ")) }
     });
-    section("Contested claims", lines.collect(), "None is marked.")
+    section(CONTESTED, lines.collect(), "None is marked.")
 }
 
 /// The pages with the most sources.
@@ -169,6 +170,14 @@ fn place_section(text: &str, section: &str) -> String {
 #[must_use]
 pub fn has_same_sections(current: &str, rendered: &str) -> bool {
     list_sections(current) == list_sections(rendered)
+}
+
+/// Whether both show the same disputes.
+#[must_use]
+pub fn has_same_disputes(current: &str, rendered: &str) -> bool {
+    let find = |text| list_sections(text).into_iter().find(|section| section.contains(CONTESTED)).map(str::to_owned);
+    // A section without its marks is a person's.
+    find(current).is_none_or(|shown| Some(shown) == find(rendered))
 }
 
 fn list_sections(text: &str) -> Vec<&str> {

@@ -78,6 +78,12 @@ impl WikiPage {
         REPORT_KINDS.contains(&self.kind.as_str())
     }
 
+    /// Whether its frontmatter says what it is about.
+    #[must_use]
+    pub fn has_own_summary(&self) -> bool {
+        find_metadata(self.document.fields(), &["steward", "summary"]).is_some_and(Value::is_string)
+    }
+
     /// When a person found the page still right.
     #[must_use]
     pub fn find_confirmed_at(&self) -> Option<DateTime<Utc>> {

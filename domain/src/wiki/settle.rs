@@ -5,8 +5,9 @@
 use super::claims::{Claim, PageClaims, read_claims};
 use super::details::{ClaimChange, ClaimRecord};
 use super::merge::{SplitBody, list_sources};
-use super::page::{DisputedBlock, WikiPage, read_page};
+use super::page::{DisputedBlock, MAX_SUMMARY, WikiPage, read_page, shorten};
 use crate::record::frontmatter::{self, FieldEdit, FrontmatterError};
+use crate::record::plain_text::unescape_markdown;
 use crate::time::format_seconds;
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -63,7 +64,8 @@ pub fn settle_dispute(page: &WikiPage, claim: &str, keep: &str, at: DateTime<Utc
         statement_sha256: side.hash_statement(),
         anchors: Vec::new(),
     });
-    Ok(SettledPage { text: edit_fields(page, &settled, at)?, removed: removed.collect() })
+    let summary = is_summarized(page, &sides, kept).then(|| shorten(&read_plain(&kept.statement), MAX_SUMMARY));
+    Ok(SettledPage { text: edit_fields(page, &settled, summary, at)?, removed: removed.collect() })
 }
 
 fn is_named(claim: &Claim, name: &str) -> bool {
@@ -109,9 +111,23 @@ fn keep_side(text: &str, block: &DisputedBlock, kept: &Claim, sides: &[&Claim]) 
     Ok(format!("{}{}{end}{}", lines[..block.first - 1].concat(), parts.join("\n\n"), lines[last..].concat()))
 }
 
+/// Whether the index shows a side that goes.
+fn is_summarized(page: &WikiPage, sides: &[&Claim], kept: &Claim) -> bool {
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+    let summary = letters(page.summary.trim_end_matches('…'));
+    let holds = |claim: &Claim| letters(&read_plain(&claim.statement)).starts_with(&summary);
+    page.has_own_summary() && !summary.is_empty() && !holds(kept) && sides.iter().any(|side| holds(side))
+}
+
+/// A statement without the head that dates it.
+fn read_plain(statement: &str) -> String {
+    let bare = statement.strip_prefix("**Updated ").and_then(|rest| rest.split_once(":** ")).map(|(_, rest)| rest);
+    unescape_markdown(bare.unwrap_or(statement))
+}
+
 /// The whole page with this body: a new date, without sources that nothing cites any more, and without contradictions if no
 /// dispute is left.
-fn edit_fields(page: &WikiPage, body: &str, at: DateTime<Utc>) -> Result<String, SettleError> {
+fn edit_fields(page: &WikiPage, body: &str, summary: Option<String>, at: DateTime<Utc>) -> Result<String, SettleError> {
     let bare = page.document.as_str().len() - page.document.body().len();
     let whole = format!("{}{body}", &page.document.as_str()[..bare]);
     let is_settled = read_page(&page.file, whole.as_bytes()).page.is_some_and(|page| page.body.disputed.is_empty());
@@ -124,6 +140,11 @@ fn edit_fields(page: &WikiPage, body: &str, at: DateTime<Utc>) -> Result<String,
         if left.len() < sources.len() && !left.is_empty() {
             edits.push(FieldEdit { field: "sources".to_owned(), value: Some(Value::Array(left)) });
         }
+    }
+    if let Some(summary) = summary {
+        let mut metadata = fields.get("metadata").cloned().unwrap_or_default();
+        metadata["steward"]["summary"] = summary.into();
+        edits.push(FieldEdit { field: "metadata".to_owned(), value: Some(metadata) });
     }
     if is_settled && fields.contains_key("contradicts") {
         edits.push(FieldEdit { field: "contradicts".to_owned(), value: None });
@@ -188,6 +209,28 @@ mod tests {
         let read = read_page("entities/plot-12.md", settled.text.as_bytes()).page.unwrap();
         assert_eq!((read.sources.as_slice(), read.body.disputed.len()), (&["lease".to_owned()][..], 0));
         assert!(settled.text.contains(&other.render()) && !settled.text.contains("2029"), "{}", settled.text);
+    }
+
+    #[test]
+    fn the_index_does_not_show_the_side_that_is_gone() {
+        let [old, new, _] = anchors();
+        let summed = |summary: &str| {
+            let text = page(&block()).document.as_str().replace(
+                "mine: 1 # kept\n",
+                &format!("metadata: {{steward: {{summary: \"{summary}\", aliases: [twelve]}}}}\n"),
+            );
+            read_page("entities/plot-12.md", text.as_bytes()).page.unwrap()
+        };
+        let summary = |page: &WikiPage, keep: &str| {
+            let settled = settle(page, &old.label, keep).unwrap();
+            let read = read_page("entities/plot-12.md", settled.text.as_bytes()).page.unwrap();
+            assert_eq!(read.aliases, ["twelve"]);
+            read.summary
+        };
+        let page = summed("The lease ends in 2027.");
+        assert_eq!(summary(&page, &new.label), "it ends in 2029.");
+        assert_eq!(summary(&page, &old.label), "The lease ends in 2027.");
+        assert_eq!(summary(&summed("Plot 12 and its lease."), &new.label), "Plot 12 and its lease.");
     }
 
     #[test]

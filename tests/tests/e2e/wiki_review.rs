@@ -222,10 +222,7 @@ fn write_letter(asked: &Asked, obeys: bool) -> Says {
         None => answer(&[vec![summary]], asked),
         Some(findings) if obeys => {
             let findings = findings.to_string();
-            assert!(
-                findings.contains("contradicts") && findings.contains("mark the older one as disputed"),
-                "{findings}"
-            );
+            assert!(findings.contains("unmarked_contradiction: call `mark_disputed` for the claim c"), "{findings}");
             let mark = |slug: &str| {
                 let (before, _) = findings.split_once(&format!(" of {slug}, which "))?;
                 let label = before.rsplit_once("the claim ")?.1;

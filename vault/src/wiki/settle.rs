@@ -9,7 +9,6 @@ use steward_domain::action::audit::ActionKind;
 use steward_domain::record::plain_text::escape_one_line;
 use steward_domain::wiki::INDEX_FILE;
 use steward_domain::wiki::assemble::{RunReport, WikiState, assemble_run, link_pages};
-use steward_domain::wiki::index_page::render_index;
 use steward_domain::wiki::log::LogType;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::page_text::confirm_page;
@@ -130,7 +129,7 @@ impl VaultWriter {
         Ok(ManualRun { receipt: Some(receipt), displaced: assembled.displaced })
     }
 
-    /// Renders the index and the overview anew, if the index does not show the pages as they are.
+    /// Renders the index and the overview anew, if the one does not show the pages or the other the disputes as they are.
     ///
     /// # Errors
     /// [`WikiRunError`].
@@ -145,8 +144,7 @@ impl VaultWriter {
             return Ok(ManualRun { receipt: Some(receipt), displaced: Vec::new() });
         }
         let wiki = read_wiki(self.root(), request.wiki, &folder)?;
-        let expected = render_index(&wiki.state.manifest, &wiki.state.pages);
-        if wiki.state.texts.index.as_deref() == Some(expected.as_bytes()) {
+        if wiki.state.is_rendered(request.at) {
             return Ok(ManualRun { receipt: None, displaced: Vec::new() });
         }
         run.reasoning = format!("{} had {INDEX_FILE} and the overview rendered anew.", request.by);

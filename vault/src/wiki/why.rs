@@ -147,7 +147,14 @@ fn explain_claims(
         let statement = claim.hash_statement();
         let name = claim.name(&page.slug);
         let is_here = |known: &str| known.split('#').next() == Some(page.slug.as_str());
-        let is_own = |(known, hash, _): &&(String, String, ClaimEvent)| hash == statement.as_str() && is_here(known);
+        // The same sentence may rest on another source.
+        let has_label = |known: &str| {
+            let label = known.split_once('#').map_or("", |(_, id)| id.split('~').next().unwrap_or(id));
+            claim.labels.iter().any(|own| own == label)
+        };
+        let is_own = |(known, hash, _): &&(String, String, ClaimEvent)| {
+            hash == statement.as_str() && is_here(known) && has_label(known)
+        };
         let mut events: Vec<ClaimEvent> = history.iter().filter(is_own).map(|(_, _, event)| event.clone()).collect();
         if events.is_empty() {
             let reworded = history.iter().filter(|(known, _, _)| *known == name);

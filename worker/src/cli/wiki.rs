@@ -173,7 +173,7 @@ pub(crate) enum WikiCommand {
     },
     /// Keep an answer as a page of its wiki
     #[command(after_help = "Examples:\n  steward wiki save\n  steward wiki save 1a2b3c4d --as insight\n\n\
-        Without an id it is the last answer. Answers are kept for 30 days. Exits with 3 when nothing was committed.")]
+        Without an id it is the last answer. Answers are kept for 30 days. Exits with 3 when it is refused.")]
     Save {
         /// The 8 characters below the answer
         answer: Option<String>,

@@ -81,6 +81,8 @@ struct Compiler<'a> {
     quotes: QuoteFinder<'a>,
     /// The slugs of all pages, also of those that are made here.
     slugs: BTreeSet<String>,
+    /// The title of the summary, which no other page has.
+    title: String,
 }
 
 /// Compiles a source.
@@ -89,7 +91,8 @@ pub fn compile_source(input: &CompileInput<'_>) -> CompiledSource {
     let sections = split_sections(input.text);
     let slugs = input.pages.iter().map(|page| page.slug.clone()).collect();
     let quotes = QuoteFinder::new(input.text.as_str());
-    let mut compiler = Compiler { input, sections: &sections, quotes, slugs };
+    let title = choose_title(input);
+    let mut compiler = Compiler { input, sections: &sections, quotes, slugs, title };
     let mut made = CompiledSource { ideas: compiler.list_ideas(), ..CompiledSource::default() };
     let summary = name_summary(input.source_id);
     let has_summary = !compiler.slugs.insert(summary.clone());
@@ -196,8 +199,7 @@ impl<'a> Compiler<'a> {
             .iter()
             .map(|concept| link(&concept.slug, concept.page.map_or(&concept.term.name, |page| &page.title)));
         self.add_links(&mut text, links.collect());
-        let title = self.choose_title(title);
-        Some(self.render_page(slug, "summary", &title, &first, &text))
+        Some(self.render_page(slug, "summary", &self.title, &first, &text))
     }
 
     /// The sentences of a summary, by section: all of a short source, and the first one of each section of a longer one.
@@ -219,16 +221,11 @@ impl<'a> Compiler<'a> {
         leads
     }
 
-    /// The title of a summary, which no other page has.
-    fn choose_title(&self, title: &str) -> String {
-        let is_taken = self.input.pages.iter().any(|page| page.title.to_lowercase() == title.to_lowercase());
-        if is_taken { format!("{title} ({})", self.input.source_id) } else { title.to_owned() }
-    }
-
     /// The page of a concept; `None` if it has a section of this source already.
     fn write_concept(&self, concept: &Concept<'_>, summary: &str) -> Result<Option<CompiledPage>, String> {
         let mut text = AnchoredText::default();
-        let title = self.input.source_title;
+        // Two documents may have one title, and each has a section of its own.
+        let title = self.title.as_str();
         let heading = format!("## From {}", escape_one_line(title));
         if concept.page.is_none() {
             text.add_paragraph(EXTRACT_LINE);
@@ -284,6 +281,17 @@ impl<'a> Compiler<'a> {
             text: page.render(text),
         }
     }
+}
+
+/// The title of the summary: that of the source, with the source's id if another page has it.
+fn choose_title(input: &CompileInput<'_>) -> String {
+    let summary = name_summary(input.source_id);
+    if let Some(page) = input.pages.iter().find(|page| page.slug == summary) {
+        return page.title.clone();
+    }
+    let title = input.source_title;
+    let is_taken = input.pages.iter().any(|page| page.title.to_lowercase() == title.to_lowercase());
+    if is_taken { format!("{title} ({})", input.source_id) } else { title.to_owned() }
 }
 
 fn is_question(text: &str) -> bool {

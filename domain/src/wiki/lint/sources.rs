@@ -43,12 +43,17 @@ pub(super) fn check_sources(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
     let mut found = Vec::new();
     for source in facts.sources.values() {
         let impact = facts.impacts.get(&source.id).filter(|impact| impact.claims > 0);
+        let rests = impact.is_some();
         let impact = impact.map_or_else(String::new, |impact| format!(": {}", impact.describe()));
         let (code, problem, fix) = match facts.source_hashes.get(&source.path) {
             None => continue,
             Some(None) => {
                 let problem = format!("the source `{}` is not there{impact}", source.id);
-                (FindingCode::SourceMissing, problem, "put the file back: pages rest on it")
+                (
+                    FindingCode::SourceMissing,
+                    problem,
+                    if rests { "put the file back: pages rest on it" } else { "put the file back" },
+                )
             }
             Some(Some(hash)) if hash.eq_ignore_ascii_case(&source.content_hash) => continue,
             Some(Some(_)) => {

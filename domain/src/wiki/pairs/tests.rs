@@ -118,10 +118,11 @@ fn the_new_claims_of_a_run_are_compared_with_pages_that_can_be_marked() {
 
 #[test]
 fn each_new_claim_has_its_best_partner_before_any_has_its_second() {
-    let known =
-        (0..6).map(|n| claim(&format!("known-{n}"), n, &format!("The gate of the site is locked at {n} past nine.")));
+    let known = (0..6).map(|n| {
+        claim(&format!("known-{n}"), n, &format!("The northern gate of the site is locked after {n} in winter."))
+    });
     let mut all: Vec<PairedClaim> = known.collect();
-    all.push(claim("new", 7, "The gate of the site is locked at noon."));
+    all.push(claim("new", 7, "The northern gate of the site is locked after noon in winter."));
     all.push(claim("rent", 8, "The rent of plot 12 is 40 pounds."));
     all.push(claim("other", 9, "The rent of plot 12 is 50 pounds."));
     let is_new = |claim: &PairedClaim| ["new", "rent"].contains(&claim.page.as_str());

@@ -186,7 +186,12 @@ fn describe_staged(StagedRunSummary { meta, status }: &StagedRunSummary) -> Wiki
         at: meta.began,
         state: status.state.to_string(),
         waits: status.waits,
-        what: status.reason.clone(),
+        what: match (&meta.source, &meta.answer, &meta.review) {
+            (Some(source), ..) => format!("{}: {}", source.id, status.reason),
+            (None, Some(answer), _) => format!("answer {answer}: {}", status.reason),
+            (None, None, Some(review)) => format!("review {}: {}", review.id, status.reason),
+            (None, None, None) => status.reason.clone(),
+        },
         reverted_by: None,
     }
 }

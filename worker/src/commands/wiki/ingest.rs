@@ -104,8 +104,11 @@ pub(super) async fn run(
     if targets.is_empty() {
         out.print_value(&Vec::<IngestedDocument>::new(), || {
             let is_pending = documents.iter().any(|name| name == PENDING);
-            let what =
-                if is_pending { "nothing is pending: each source had a run" } else { "there is no document in it" };
+            let what = if is_pending {
+                "each source had a run: name one by its id to try it again"
+            } else {
+                "there is no document in it"
+            };
             what.to_owned()
         })?;
         return Ok(CommandExit::Ok);
@@ -351,7 +354,7 @@ pub(super) fn describe_ingested(output: &IngestOutput) -> String {
     match output {
         IngestOutput::Committed { run, pages, notes, record, writer } => {
             let how = match writer.as_str() {
-                "rules" => "by fixed rules, nothing was understood".to_owned(),
+                "rules" => "of sentences that fixed rules copied; no model read them".to_owned(),
                 model => format!("by {}", escape_text(model)),
             };
             lines.push(format!("{} {how}; see {record}", count_noun(pages.len() as u64, "page")));
