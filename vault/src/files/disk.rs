@@ -74,6 +74,8 @@ pub(crate) fn disk_error_hint(e: &io::Error) -> &'static str {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ": free some space on the vault's disk",
         io::ErrorKind::FileTooLarge => ": raise the limit of file sizes (ulimit -f) of Steward's process",
         io::ErrorKind::ReadOnlyFilesystem => ": make the vault writable",
+        // What Steward itself refuses says how to allow it.
+        io::ErrorKind::PermissionDenied if e.raw_os_error().is_some() => ": let Steward's user read and write it",
         _ => "",
     }
 }

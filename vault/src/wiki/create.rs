@@ -3,6 +3,7 @@
 //! Nothing that exists is replaced. The manifest is written last, so a folder without one is not a wiki yet, and making it again
 //! completes it.
 
+use crate::files::disk::disk_error_hint;
 use crate::files::durable;
 use crate::files::root::{VaultRoot, make_real_folder};
 use std::fs::Metadata;
@@ -19,7 +20,7 @@ pub const WIKIS_FOLDER: &str = "wiki";
 pub enum CreateWikiError {
     #[error("{} exists already: edit it, or choose another name", .0.display())]
     Exists(PathBuf),
-    #[error("{}: {source}", .folder.display())]
+    #[error("{}: {source}{}", .folder.display(), disk_error_hint(source))]
     Io { folder: PathBuf, source: io::Error },
 }
 

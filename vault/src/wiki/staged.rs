@@ -116,7 +116,7 @@ pub enum StagedRunError {
     Edited { run: RunId, reason: String },
     #[error(transparent)]
     Path(#[from] PagePathError),
-    #[error(".steward/{RUNS}/{path}: {source}")]
+    #[error(".steward/{RUNS}/{path}: {source}{}", crate::files::disk::disk_error_hint(source))]
     Io { path: String, source: io::Error },
 }
 

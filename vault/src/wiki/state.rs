@@ -3,6 +3,7 @@
 //! The generated files are read first. So a run that is committed while the pages are read makes the reader start again.
 
 use crate::action::chain::ChainError;
+use crate::files::disk::disk_error_hint;
 use crate::files::root::{VaultRoot, VaultRootError};
 use crate::wiki::accept::{self, AcceptedFiles};
 use crate::wiki::chain::resolve_chain;
@@ -44,7 +45,7 @@ pub enum ReadWikiError {
     Path(#[from] PagePathError),
     #[error("{path}: {reason}")]
     File { path: String, reason: String },
-    #[error("{path}: {source}")]
+    #[error("{path}: {source}{}", disk_error_hint(source))]
     Io { path: String, source: io::Error },
     #[error(transparent)]
     Root(#[from] VaultRootError),
