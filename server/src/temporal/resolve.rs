@@ -14,6 +14,7 @@ use steward_workflows::ResolveBatchWorkflow;
 use steward_workflows::ResolveWorkflow;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use steward_workflows::{SetCeilingInput, SetCeilingOutput, SetCeilingWorkflow};
+use temporalio_client::errors::WorkflowGetResultError;
 use temporalio_client::tonic::Request;
 use temporalio_client::{Client, WorkflowIdConflictPolicy, WorkflowStartOptions};
 use temporalio_common::HasWorkflowDefinition;
@@ -144,7 +145,7 @@ impl ResolutionClient {
             Err(_) => return Err(ResolutionRequestError::Late { workflow }),
         };
         match tokio::time::timeout(patience, handle.get_result(Default::default())).await {
-            Ok(outcome) => outcome.map_err(|e| ResolutionRequestError::Failed { workflow, reason: e.to_string() }),
+            Ok(outcome) => outcome.map_err(|e| ResolutionRequestError::Failed { workflow, reason: find_cause(&e) }),
             Err(_) => Err(ResolutionRequestError::Late { workflow }),
         }
     }
@@ -176,6 +177,16 @@ pub fn describe_resolution(kind: ResolutionKind) -> &'static str {
         ResolutionKind::Wrong => "called wrong",
         ResolutionKind::Reopen => "reopened",
     }
+}
+
+/// Why a workflow failed. The failures above the last cause only say which step it was.
+fn find_cause(error: &WorkflowGetResultError) -> String {
+    let WorkflowGetResultError::Failed(failure) = error else { return error.to_string() };
+    let mut cause = failure.as_ref();
+    while let Some(inner) = cause.cause() {
+        cause = inner;
+    }
+    cause.failure().message.clone()
 }
 
 #[cfg(test)]
