@@ -24,7 +24,7 @@ use steward_domain::record::plain_text::{escape_one_line, to_one_line};
 use steward_domain::wiki::assemble::{assemble_run, render_idea};
 use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::compile::WordCounts;
-use steward_domain::wiki::compile::rules::{CompileInput, compile_source};
+use steward_domain::wiki::compile::rules::{CompileInput, CompiledSource, compile_source};
 use steward_domain::wiki::page::read_page;
 use steward_domain::wiki::path::{PagePath, WikiFileKind};
 use steward_domain::wiki::plan::{RunFile, WikiRun, close};
@@ -67,16 +67,35 @@ pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Res
     let title = wiki.contents.sources.get(&source.id).map_or(source.id.as_str(), |known| known.title.as_str());
     let counts = WordCounts::count(&wiki.state.pages, text.as_str());
     let links = wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
-    let compiled = compile_source(&CompileInput {
-        source_id: &source.id,
-        source_title: title,
-        text: &text,
-        pages: &wiki.state.pages,
-        counts: &counts,
-        links,
-        at: meta.began,
-    });
-    let (mut files, mut notes) = (Vec::new(), compiled.notes);
+    let compile = |taken: &BTreeSet<String>| {
+        compile_source(&CompileInput {
+            source_id: &source.id,
+            source_title: title,
+            text: &text,
+            pages: &wiki.state.pages,
+            taken,
+            counts: &counts,
+            links,
+            at: meta.began,
+        })
+    };
+    let mut left = BTreeMap::new();
+    let (ideas, mut notes, files) = loop {
+        let CompiledSource { pages, ideas, notes } = compile(&left.keys().cloned().collect());
+        let known = left.len();
+        let placed = pages.into_iter().filter_map(|page| match place_page(root, wiki, meta, &page.file) {
+            Ok(file) => Some(RunFile { after: Some(page.text.into_bytes()), ..file }),
+            Err(why) => {
+                left.insert(page.file, why);
+                None
+            }
+        });
+        let files: Vec<RunFile> = placed.collect();
+        if left.len() == known {
+            break (ideas, notes, files);
+        }
+    };
+    notes.extend(left.iter().map(|(file, why)| format!("{file} {why}, so it was left alone")));
     for old in list_replaced(&wiki.contents.sources, &source.id) {
         let count = wiki.state.pages.iter().filter(|page| page.sources.iter().any(|id| id == old)).count();
         notes.push(format!(
@@ -85,28 +104,22 @@ pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Res
             meta.wiki
         ));
     }
-    for page in compiled.pages {
-        let mut leave = |why: &str| notes.push(format!("{} {why}, so it was left alone", page.file));
-        let Ok(path) = PagePath::new(&meta.folder, &page.file) else {
-            leave("is no file that a run writes");
-            continue;
-        };
-        let before = match read_current(root, &path) {
-            Ok(before) => before,
-            Err(_) => {
-                leave("cannot be read");
-                continue;
-            }
-        };
-        // What is there and is no page that could be read belongs to a person.
-        if before.is_some() && wiki.state.pages.iter().all(|known| known.file != page.file) {
-            leave("is there already and cannot be read as a page");
-            continue;
-        }
-        files.push(RunFile { path, before, after: Some(page.text.into_bytes()) });
-    }
-    let ideas = compiled.ideas.iter().map(|idea| render_idea(idea, &source.id, meta.began)).collect();
+    let ideas = ideas.iter().map(|idea| render_idea(idea, &source.id, meta.began)).collect();
     Ok(run.stage(&files, StagedPlan { ideas, notes, ..StagedPlan::default() })?)
+}
+
+/// The file of a page as it is before the run.
+///
+/// # Errors
+/// Why the page is left alone.
+fn place_page(root: &VaultRoot, wiki: &ReadWiki, meta: &RunMeta, file: &str) -> Result<RunFile, &'static str> {
+    let path = PagePath::new(&meta.folder, file).map_err(|_| "is no file that a run writes")?;
+    let before = read_current(root, &path).map_err(|_| "cannot be read")?;
+    // What is there and is no page that could be read belongs to a person.
+    if before.is_some() && wiki.state.pages.iter().all(|known| known.file != file) {
+        return Err("is there already and cannot be read as a page");
+    }
+    Ok(RunFile { path, before, after: None })
 }
 
 /// Reads the text of a source, whose bytes must be those that were registered.
@@ -218,7 +231,8 @@ impl VaultWriter {
         let wiki = read_wiki(self.root(), &meta.wiki, &find_wiki_folder(self.root(), &meta.wiki)?)?;
         check_staging(meta, &wiki, &files)?;
         for (file, staged) in files.iter().zip(&plan.files) {
-            let current = read_current(self.root(), &file.path).map_err(WikiRunError::Refused)?;
+            // A folder or a link in its place is a change, too.
+            let current = read_current(self.root(), &file.path).map_err(|_| WikiRunError::Stale)?;
             if current.as_deref().map(ContentHash::hash_bytes) != staged.before {
                 return Err(WikiRunError::Stale);
             }

@@ -17,6 +17,8 @@ use crate::wiki::source_text::SourceText;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
 
+/// The kind of the page of a term.
+const CONCEPT: &str = "concept";
 /// How sure a page is that was made here, from 0 to 1.
 const CONFIDENCE: f64 = 0.5;
 /// The fewest words of the sentence that stands for a section, if it has a longer one.
@@ -40,6 +42,8 @@ pub struct CompileInput<'a> {
     pub text: &'a SourceText,
     /// The pages of the wiki.
     pub pages: &'a [WikiPage],
+    /// Files that are left alone. Nothing links to a page that is not made.
+    pub taken: &'a BTreeSet<String>,
     pub counts: &'a WordCounts,
     /// Whether pages link to each other.
     pub links: bool,
@@ -162,6 +166,10 @@ impl<'a> Compiler<'a> {
                 continue;
             }
             let slug = page.map_or_else(|| self.choose_slug(&term.name), |page| page.slug.clone());
+            let file = page.map_or_else(|| name_file(&slug, CONCEPT), |page| page.file.clone());
+            if self.input.taken.contains(&file) {
+                continue;
+            }
             concepts.push(Concept { term, slug, sentences, page });
         }
         concepts
@@ -241,7 +249,7 @@ impl<'a> Compiler<'a> {
         self.add_links(&mut text, vec![link(summary, title)]);
         let Some(page) = concept.page else {
             let first = concept.sentences.first().map_or("", |(sentence, _)| sentence.text.as_str());
-            return Ok(Some(self.render_page(&concept.slug, "concept", &concept.term.name, first, &text)));
+            return Ok(Some(self.render_page(&concept.slug, CONCEPT, &concept.term.name, first, &text)));
         };
         if page.document.body().lines().any(|line| line == heading) {
             return Ok(None);
@@ -275,7 +283,7 @@ impl<'a> Compiler<'a> {
             aliases: Vec::new(),
         };
         CompiledPage {
-            file: format!("{}/{slug}.md", name_folder(kind)),
+            file: name_file(slug, kind),
             title: title.to_owned(),
             kind: kind.to_owned(),
             text: page.render(text),
@@ -292,6 +300,11 @@ fn choose_title(input: &CompileInput<'_>) -> String {
     let title = input.source_title;
     let is_taken = input.pages.iter().any(|page| page.title.to_lowercase() == title.to_lowercase());
     if is_taken { format!("{title} ({})", input.source_id) } else { title.to_owned() }
+}
+
+/// The file of a new page, relative to the wiki.
+fn name_file(slug: &str, kind: &str) -> String {
+    format!("{}/{slug}.md", name_folder(kind))
 }
 
 fn is_question(text: &str) -> bool {

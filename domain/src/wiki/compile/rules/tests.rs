@@ -6,11 +6,16 @@ const LETTER: &str = "# Letter of the council\n\nThe council **extends** the lea
     Who pays for Plot 12?\n\n## Water\n\nA stopcock is a valve that shuts off the water.\nIt must be closed in winter.\n";
 
 fn compile(text: &str, pages: &[WikiPage]) -> CompiledSource {
+    compile_beside(text, pages, &BTreeSet::new())
+}
+
+fn compile_beside(text: &str, pages: &[WikiPage], taken: &BTreeSet<String>) -> CompiledSource {
     let text = SourceText::from_text(text, true);
     let counts = WordCounts::default();
     let at = "2026-11-22T09:15:04Z".parse().unwrap();
     let (source_id, source_title) = ("letter", "Letter of the council");
-    compile_source(&CompileInput { source_id, source_title, text: &text, pages, counts: &counts, links: true, at })
+    let counts = &counts;
+    compile_source(&CompileInput { source_id, source_title, text: &text, pages, taken, counts, links: true, at })
 }
 
 fn read(made: &CompiledSource) -> Vec<WikiPage> {
@@ -36,6 +41,14 @@ fn a_source_becomes_a_summary_and_concepts_with_its_own_words() {
     assert!(summary.contains("\nSee also: [[plot-12|Plot 12]], [[water|Water]], [[stopcock|Stopcock]]\n"), "{summary}");
     assert!(summary.contains(" — \"The council \\*\\*extends\\*\\* the lease of Plot 12.\"\n"), "{summary}");
     assert!(made.pages[1].text.contains("\n# Plot 12\n\n## From Letter of the council\n"), "{}", made.pages[1].text);
+}
+
+#[test]
+fn nothing_links_to_a_page_whose_name_something_else_has() {
+    let made = compile_beside(LETTER, &[], &["concepts/water.md".to_owned()].into());
+    let files: Vec<&str> = made.pages.iter().map(|page| page.file.as_str()).collect();
+    assert_eq!(files, ["summaries/summary-letter.md", "concepts/plot-12.md", "concepts/stopcock.md"]);
+    assert!(made.pages.iter().all(|page| !page.text.contains("[[water")), "{}", made.pages[0].text);
 }
 
 #[test]
