@@ -115,7 +115,7 @@ pub fn assemble_run(state: WikiState, files: Vec<RunFile>, report: &RunReport) -
     assembly.state.sources += report.added_sources;
     let log = assembly.add_log()?;
     assembly.add_overview(&log, expected.overview.as_deref())?;
-    assembly.add_index(&expected.index)?;
+    assembly.add_index(&expected)?;
     assembly.add_provenance()?;
     assembly.add_ideas()?;
     Ok(AssembledRun { files: assembly.files, displaced: assembly.displaced })
@@ -143,6 +143,8 @@ pub fn apply_files(pages: &mut Vec<WikiPage>, files: &[RunFile]) {
 /// What code would have written where it owns a file, for the pages as they are.
 struct ExpectedTexts {
     index: String,
+    /// The index of a new wiki, which no record has. It holds no word of a person, even if they made pages since.
+    bare_index: String,
     /// `None` without an overview.
     overview: Option<String>,
 }
@@ -151,8 +153,10 @@ impl ExpectedTexts {
     fn render(state: &WikiState, at: DateTime<Utc>) -> Self {
         let log = read_text(state.texts.log.as_deref());
         let overview = state.texts.overview.as_deref().map(|bytes| read_text(Some(bytes)));
+        let bare: Vec<WikiPage> = state.pages.iter().filter(|page| page.file == OVERVIEW_FILE).cloned().collect();
         Self {
             index: render_index(&state.manifest, &state.pages),
+            bare_index: render_index(&state.manifest, &bare),
             overview: overview.map(|text| state.render_overview(&log, Some(&text), at)),
         }
     }
@@ -244,9 +248,11 @@ impl Assembly<'_> {
         Ok(())
     }
 
-    fn add_index(&mut self, expected: &str) -> Result<(), PagePathError> {
+    fn add_index(&mut self, expected: &ExpectedTexts) -> Result<(), PagePathError> {
         let before = self.state.texts.index.clone();
-        let is_edited = |index: &&Vec<u8>| **index != expected.as_bytes() && !self.is_rendered(index);
+        let is_expected =
+            |index: &[u8]| [&expected.index, &expected.bare_index].iter().any(|it| it.as_bytes() == index);
+        let is_edited = |index: &&Vec<u8>| !is_expected(index) && !self.is_rendered(index);
         if let Some(index) = before.as_ref().filter(is_edited) {
             self.displace(INDEX_FILE, index)?;
         }
