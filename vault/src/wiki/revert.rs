@@ -7,7 +7,7 @@
 use crate::action::chain::{self, ChainError};
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
-use crate::wiki::runs::list_runs;
+use crate::wiki::runs::{RunSummary, list_runs};
 use crate::wiki::state::{ReadWikiError, read_current, read_wiki};
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
@@ -103,7 +103,7 @@ impl VaultWriter {
             return Ok(RevertedRun { receipt, kept: Vec::new(), displaced: Vec::new() });
         }
         let runs = list_runs(self.root(), Some(&reverted.wiki)).map_err(ReadWikiError::from)?;
-        let by = runs.into_iter().find(|known| known.run == reverted.run).and_then(|known| known.reverted_by);
+        let by = runs.iter().find(|known| known.run == reverted.run).and_then(|known| known.reverted_by.clone());
         if let Some(by) = by {
             return Err(RevertError::Again(by));
         }
@@ -118,8 +118,8 @@ impl VaultWriter {
         if plan.files.is_empty() {
             return Err(RevertError::Nothing(plan.kept));
         }
-        let report =
-            describe_report(request, &Rollback { mark: &run.mark, reverted: reverted.run_type }, &plan, &details);
+        let stands_again = count_rollbacks(&runs, &reverted.run) % 2 == 1;
+        let report = describe_report(request, &Rollback { mark: &run.mark, stands_again }, &plan, &details);
         let kept = std::mem::take(&mut plan.kept);
         let assembled = assemble_run(wiki.state, plan.files, &report)?;
         let receipt = self.commit_run(&close(run, assembled.files)?)?;
@@ -163,10 +163,17 @@ fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRu
     }
 }
 
-/// A rollback, and the type of the run that it takes back.
+/// How many rollbacks stand between a run and the one that is no rollback: 0 for that one, 1 for its rollback.
+fn count_rollbacks(runs: &[RunSummary], run: &RunId) -> usize {
+    let reverts = |run: &RunId| runs.iter().find(|known| known.run == *run).and_then(|known| known.reverts.clone());
+    std::iter::successors(reverts(run), reverts).take(runs.len()).count()
+}
+
+/// A rollback.
 struct Rollback<'a> {
     mark: &'a WikiMark,
-    reverted: WikiRunType,
+    /// It takes a rollback back, so what that one took back is there again.
+    stands_again: bool,
 }
 
 fn describe_report(
@@ -190,8 +197,7 @@ fn describe_report(
     RunReport {
         provenance: match mark.source.clone() {
             None => ProvenanceChange::Nothing,
-            // What was taken back stands again.
-            Some(source) if rollback.reverted == WikiRunType::Rollback => ProvenanceChange::Add(source),
+            Some(source) if rollback.stands_again => ProvenanceChange::Add(source),
             Some(source) => ProvenanceChange::Remove(source),
         },
         dropped_ideas: ideas.flatten().filter(|line| line.starts_with("- ")).collect(),
