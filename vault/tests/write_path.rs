@@ -49,3 +49,7 @@ mod sequences;
 mod timestamps;
 #[path = "write_path/wiki_desk.rs"]
 mod wiki_desk;
+#[path = "write_path/wiki_disk.rs"]
+mod wiki_disk;
+#[path = "write_path/wiki_kills.rs"]
+mod wiki_kills;

@@ -5,6 +5,7 @@
 //! the system allows a mount (`unshare -rm`).
 
 use crate::desk::{Click, Desk, TASK, Wish, count, faults, lock, names, records, settle, try_lock};
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use steward_domain::action::audit::ActionKind;
@@ -33,6 +34,11 @@ fn a_child_plays_one_scene() {
 
 /// Runs a scene behind a shell command that ends in `exec "$@"`.
 fn play(scene: &str, vault: &Path, program: &str, before: &str) -> Output {
+    let variables = [(SCENE, scene.as_ref()), (VAULT, vault.as_os_str())];
+    run_test("disk::a_child_plays_one_scene", &variables, program, before)
+}
+
+fn run_test(test: &str, variables: &[(&str, &OsStr)], program: &str, before: &str) -> Output {
     let mut command = Command::new(program);
     if program == "unshare" {
         command.args(["-rm", "sh"]);
@@ -40,11 +46,22 @@ fn play(scene: &str, vault: &Path, program: &str, before: &str) -> Output {
     command
         .args(["-c", &format!("{before}; exec \"$@\""), "sh"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "disk::a_child_plays_one_scene", "--nocapture"])
-        .env(SCENE, scene)
-        .env(VAULT, vault)
+        .args(["--exact", test, "--nocapture"])
+        .envs(variables.iter().copied())
         .output()
         .unwrap()
+}
+
+/// Runs a test of this program as a child that may mount, behind a shell command; says so if this system does not allow it.
+pub(crate) fn play_test(test: &str, variables: &[(&str, &OsStr)], before: &str) {
+    match can_mount() {
+        true => went_well(test, &run_test(test, variables, "unshare", before)),
+        false => println!("`unshare -rm` is not allowed here: {test} is not played on a file system of its own"),
+    }
+}
+
+fn can_mount() -> bool {
+    Command::new("unshare").args(["-rm", "true"]).output().is_ok_and(|o| o.status.success())
 }
 
 fn went_well(scene: &str, output: &Output) {
@@ -55,8 +72,7 @@ fn went_well(scene: &str, output: &Output) {
 
 /// Plays a scene on a file system of its own; `false` if this system does not allow it.
 fn on_its_own_disk(scene: &str, options: &str) -> bool {
-    let possible = Command::new("unshare").args(["-rm", "true"]).output().is_ok_and(|o| o.status.success());
-    if !possible {
+    if !can_mount() {
         println!("`unshare -rm` is not allowed here: {scene} is not played on a file system of its own");
         return false;
     }
@@ -178,7 +194,7 @@ fn the_stop_needs_no_space(vault: &Path) {
 }
 
 /// Fills the disk.
-fn fill(ballast: &Path) {
+pub(crate) fn fill(ballast: &Path) {
     let full = (0..).map(|_| vec![0_u8; 4096]).try_for_each(|page| append(ballast, &page));
     assert!(full.is_err());
 }

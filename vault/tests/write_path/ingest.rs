@@ -1,6 +1,6 @@
 //! A wiki from its acceptance to a rollback: sources are added, become pages by fixed rules, and are taken back.
 
-use crate::desk::{Desk, settle};
+use crate::desk::{Desk, names, settle};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,17 +24,17 @@ use steward_vault::wiki::sources::{AddedSource, SourceDocument};
 use steward_vault::wiki::staged::{RunMeta, StagedRun, StagedRuns};
 use steward_vault::wiki::state::read_wiki;
 
-const FOLDER: &str = "wiki/allotment";
-const LEASE: &str = "# The lease\n\nThe lease of Plot 12 ends on 31 March 2027. Plot 12 lies by the river. Who pays for Plot 12?\n\n\
+pub(crate) const FOLDER: &str = "wiki/allotment";
+pub(crate) const LEASE: &str = "# The lease\n\nThe lease of Plot 12 ends on 31 March 2027. Plot 12 lies by the river. Who pays for Plot 12?\n\n\
     ## Water\n\nA stopcock is a valve that shuts off the water.\n";
-const LETTER: &str = "# Letter of the council\n\nThe council extends the lease of Plot 12 to 31 March 2029. Plot 12 keeps its \
+pub(crate) const LETTER: &str = "# Letter of the council\n\nThe council extends the lease of Plot 12 to 31 March 2029. Plot 12 keeps its \
     water. The council thanks the holder of Plot 12.\n";
 
-fn at(minutes: i64) -> DateTime<Utc> {
+pub(crate) fn at(minutes: i64) -> DateTime<Utc> {
     "2026-11-22T09:15:04Z".parse::<DateTime<Utc>>().unwrap() + TimeDelta::minutes(minutes)
 }
 
-fn request(minutes: i64) -> WikiRunRequest<'static> {
+pub(crate) fn request(minutes: i64) -> WikiRunRequest<'static> {
     WikiRunRequest { wiki: "allotment", by: "ann", at: at(minutes), workflow: WorkflowRef::default() }
 }
 
@@ -46,7 +46,7 @@ fn new_wiki() -> (Desk, VaultWriter) {
 }
 
 /// A wiki that a person has accepted.
-fn wiki() -> (Desk, VaultWriter) {
+pub(crate) fn wiki() -> (Desk, VaultWriter) {
     let (desk, writer) = new_wiki();
     writer.accept_wiki(&request(0), &hash_files(&desk)).unwrap();
     (desk, writer)
@@ -66,11 +66,15 @@ fn add_bytes(
     writer.add_source(&request(minutes), SourceDocument { path, bytes, decoded: None })
 }
 
-fn add(writer: &VaultWriter, minutes: i64, name: &str, text: &str) -> Result<AddedSource, WikiRunError> {
+pub(crate) fn add(writer: &VaultWriter, minutes: i64, name: &str, text: &str) -> Result<AddedSource, WikiRunError> {
     add_bytes(writer, minutes, &format!("sources/{name}"), Some(text.as_bytes().to_vec()))
 }
 
-fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
+pub(crate) fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
+    try_stage(writer, minutes, source).unwrap()
+}
+
+pub(crate) fn try_stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> Result<StagedRun, WikiRunError> {
     let meta = RunMeta {
         run: RunId::derive(at(minutes), &["ingest", &source.id]),
         wiki: "allotment".into(),
@@ -85,9 +89,9 @@ fn stage(writer: &VaultWriter, minutes: i64, source: &RunSource) -> StagedRun {
         limits: RunLimits::default(),
         unattended: false,
     };
-    let run = StagedRuns::new(writer.root()).begin(&meta).unwrap();
-    restage(writer, &run).unwrap();
-    run
+    let run = StagedRuns::new(writer.root()).begin(&meta)?;
+    restage(writer, &run)?;
+    Ok(run)
 }
 
 fn restage(writer: &VaultWriter, run: &StagedRun) -> Result<(), WikiRunError> {
@@ -99,13 +103,13 @@ fn is_ingested(desk: &Desk, source: &RunSource) -> bool {
     WikiFolder::open(&desk.file(FOLDER)).unwrap().read().is_ingested(source)
 }
 
-fn ingest(writer: &VaultWriter, minutes: i64, source: &RunSource) -> CommittedRun {
+pub(crate) fn ingest(writer: &VaultWriter, minutes: i64, source: &RunSource) -> CommittedRun {
     let run = stage(writer, minutes, source);
     writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap()
 }
 
 /// Every file of the wiki but the trash.
-fn read_files(desk: &Desk) -> BTreeMap<String, String> {
+pub(crate) fn read_files(desk: &Desk) -> BTreeMap<String, String> {
     fn visit(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
@@ -296,6 +300,7 @@ fn a_persons_file_in_the_place_of_a_page_is_left_alone() {
     }
     let run = ingest(&writer, 2, &source);
     assert_eq!(run.pages, ["summaries/summary-lease.md", "concepts/water.md"]);
+    assert!(!desk.read(&format!("{FOLDER}/summaries/summary-lease.md")).contains("[[stopcock"), "nothing is there");
     assert_eq!(desk.read(&format!("{FOLDER}/concepts/plot-12.md")), broken);
     assert_eq!(desk.read(&format!("{FOLDER}/concepts/stopcock.md")), "# A note of mine\n");
 }
@@ -366,4 +371,39 @@ fn a_forged_staging_changes_nothing_outside_of_the_pages_of_its_wiki() {
     }
     assert_eq!(old, ContentHash::hash_bytes(desk.read("wiki/allotment/AGENTS.md").as_bytes()));
     assert!(!desk.file(&format!("{FOLDER}/{page}")).exists());
+}
+
+#[test]
+fn the_index_of_a_new_wiki_is_nobodys_words_even_beside_pages_that_a_person_made() {
+    let (desk, writer) = wiki();
+    std::fs::create_dir_all(desk.file(&format!("{FOLDER}/entities"))).unwrap();
+    let page = "---\nschema: knowledge.entry/v1\nslug: shed\nkind: entity\ntitle: Shed\n\
+        updated_at: \"2026-11-22T09:15:04Z\"\n---\n# Shed\n\nMine.\n";
+    desk.write(&format!("{FOLDER}/entities/shed.md"), page.as_bytes());
+    let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
+    assert_eq!(ingest(&writer, 2, &source).displaced, []);
+    assert!(!desk.file(&format!("{FOLDER}/.trash")).exists());
+    // What somebody wrote there is kept.
+    let index = desk.read(&format!("{FOLDER}/_index.md"));
+    desk.write(&format!("{FOLDER}/_index.md"), format!("{index}Mine.\n").as_bytes());
+    let letter = add(&writer, 3, "letter.md", LETTER).unwrap().source;
+    let displaced: Vec<String> = names(&desk.file(&format!("{FOLDER}/.trash")));
+    assert_eq!((displaced.len(), ingest(&writer, 4, &letter).displaced.len()), (1, 0), "the first run moved it");
+}
+
+#[test]
+fn each_rollback_of_a_rollback_says_again_whether_the_source_is_ingested() {
+    let (desk, writer) = wiki();
+    let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
+    let mut record = ingest(&writer, 2, &source).receipt.record;
+    for minute in 3..8 {
+        let workflow = WorkflowRef::default();
+        let request =
+            RevertRequest { record: &record, by: "ann", edited: EditedPages::Refuse, at: at(minute), workflow };
+        record = writer.revert_run(&request).unwrap().receipt.record;
+        let is_there = desk.file(&format!("{FOLDER}/summaries/summary-lease.md")).exists();
+        assert_eq!((is_there, is_ingested(&desk, &source)), (minute % 2 == 0, minute % 2 == 0), "{minute}");
+    }
+    settle(&writer);
+    desk.is_tidy();
 }
