@@ -7,3 +7,4 @@
 mod recorded;
 mod scenes;
 mod variants;
+mod wiki_scenes;

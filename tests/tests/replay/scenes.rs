@@ -3,6 +3,7 @@
 //! Each scene ends with the id of its run. Every test run plays all scenes and replays the new recordings. With
 //! `STEWARD_RECORD=1` the ones that `tests/histories/` lacks are kept there.
 
+use super::wiki_scenes::{measure_wiki_claims, override_wiki_run, restage_wiki_run, revise_wiki_run, verify_wiki_run};
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
 use futures::future::{FutureExt, LocalBoxFuture};
@@ -22,10 +23,13 @@ use steward_tests::world::World;
 /// Scenes that run at the same time.
 const AT_ONCE: usize = 4;
 
-type Scene = fn(World) -> LocalBoxFuture<'static, (World, String)>;
+/// The world of a scene, and the id of its run.
+pub(crate) type Played = (World, String);
+
+type Scene = fn(World) -> LocalBoxFuture<'static, Played>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 43] = [
+const SCENES: [(&str, Scene); 48] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -68,6 +72,11 @@ const SCENES: [(&str, Scene); 43] = [
     ("wiki-file-back", |w| wiki_file_back(w).boxed_local()),
     ("wiki-eval", |w| wiki_eval(w).boxed_local()),
     ("wiki-review", |w| wiki_review(w).boxed_local()),
+    ("wiki-fidelity", |w| measure_wiki_claims(w).boxed_local()),
+    ("wiki-verifying", |w| verify_wiki_run(w).boxed_local()),
+    ("wiki-revised", |w| revise_wiki_run(w).boxed_local()),
+    ("wiki-overridden", |w| override_wiki_run(w).boxed_local()),
+    ("wiki-staged-again", |w| restage_wiki_run(w).boxed_local()),
     ("drill", |w| run_of(w, "ReversibilityDrillWorkflow", &[]).boxed_local()),
 ];
 
@@ -385,7 +394,7 @@ async fn set_ceiling(world: World, ceiling: &str) -> (World, String) {
 }
 
 /// A wiki with a document that nobody has registered.
-async fn wiki(world: &World) -> Running {
+pub(crate) async fn wiki(world: &World) -> Running {
     let worker = world.worker().await;
     world.run(&["wiki", "init", "allotment"]).await.expect(0);
     world.vault.write("wiki/allotment/sources/lease.md", "# The lease\n\nThe lease of plot 12 ends in March.\n");
@@ -402,7 +411,7 @@ async fn wiki_change(world: World, path: &str, kind: &str) -> (World, String) {
     (world, run.id().to_owned())
 }
 
-async fn wiki_ingest(world: World, draft: bool) -> (World, String) {
+pub(crate) async fn wiki_ingest(world: World, draft: bool) -> (World, String) {
     let _worker = wiki(&world).await;
     let request = json!({"kind": "add_source", "path": "sources/lease.md", "upload": null});
     let input = json!({"wiki": "allotment", "by": "ann", "at": Utc::now(), "request": request});
