@@ -7,7 +7,7 @@
 //! corpora the same way and prints the table.
 
 mod outside;
-mod texts;
+pub(crate) mod texts;
 
 use chrono::Utc;
 use serde_json::{Value, json};

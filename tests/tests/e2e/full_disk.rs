@@ -15,7 +15,7 @@ const SMALL: &str = r#"mkdir "$1.small" && mount -t tmpfs -o size="$2" steward "
     && mount --bind "$1.small" "$1" && shift 2 && exec "$@""#;
 
 /// `up` with a small disk under one of its folders.
-struct Cramped {
+pub(crate) struct Cramped {
     world: World,
     up: Running,
     api: Api,
@@ -24,7 +24,7 @@ struct Cramped {
 }
 
 impl Cramped {
-    async fn up(world: World, folder: &Path, size: &str) -> Self {
+    pub(crate) async fn up(world: World, folder: &Path, size: &str) -> Self {
         let probe = Command::new("unshare").args(["-rm", "true"]).status();
         assert!(probe.is_ok_and(|s| s.success()), "`unshare -rm` does not work: allow unprivileged user namespaces");
         let shown = folder.display().to_string();
@@ -39,14 +39,19 @@ impl Cramped {
     }
 
     /// A command that sees the same disk as the process.
-    async fn run(&self, arguments: &[&str]) -> Said {
+    pub(crate) async fn run(&self, arguments: &[&str]) -> Said {
         let pid = self.up.pid().to_string();
         let inside = ["nsenter", "--target", &pid, "--user", "--mount", "--preserve-credentials"];
         Steward::wrapped(&self.world.steward, &inside).run(arguments).await
     }
 
+    /// The small disk, at a path that this process can use.
+    pub(crate) fn disk(&self) -> &Path {
+        &self.disk
+    }
+
     /// Writes until not a single byte fits any more.
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         use std::io::Write;
         let mut file = std::fs::File::create(self.disk.join("ballast")).unwrap();
         for size in [65_536, 4_096, 512, 1] {
@@ -54,7 +59,7 @@ impl Cramped {
         }
     }
 
-    fn make_room(&self) {
+    pub(crate) fn make_room(&self) {
         std::fs::remove_file(self.disk.join("ballast")).unwrap();
     }
 

@@ -7,11 +7,11 @@ use steward_tests::clerk::{Clerk, Says};
 use steward_tests::files::Files;
 
 const DISPUTE: &str = include_str!("../../../worker/example-wiki/documents/end-of-the-lease.md");
-const OLD: &str = "c6107d23f";
-const NEW: &str = "c4dc23754";
+pub(crate) const OLD: &str = "c6107d23f";
+pub(crate) const NEW: &str = "c4dc23754";
 
 /// A wiki with the two documents of the example, and the page that sets them against each other.
-async fn disputed() -> Desk {
+pub(crate) async fn disputed() -> Desk {
     let desk = Desk::new().await;
     let worker = desk.world.worker().await;
     desk.wiki(&["init", "allotment"]).await.expect(0);

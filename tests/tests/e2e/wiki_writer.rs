@@ -10,7 +10,7 @@ use steward_tests::steward::Steward;
 use steward_tests::wait;
 use steward_tests::world::World;
 
-const QUOTE: &str = "The lease of Plot 12 ends on 31 March 2027.";
+pub(crate) const QUOTE: &str = "The lease of Plot 12 ends on 31 March 2027.";
 
 pub(crate) type Calls = Vec<(String, Value)>;
 

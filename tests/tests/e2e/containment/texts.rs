@@ -4,10 +4,10 @@ use serde_json::Value;
 
 /// A text, and whether it is hostile.
 #[derive(Clone, Debug)]
-pub(super) struct Text {
-    pub(super) id: String,
-    pub(super) attack: bool,
-    pub(super) text: String,
+pub(crate) struct Text {
+    pub(crate) id: String,
+    pub(crate) attack: bool,
+    pub(crate) text: String,
 }
 
 /// A file with one JSON object per line, instead of our own texts.
@@ -60,12 +60,12 @@ const HARMLESS: [&str; 14] = [
 ];
 
 /// Whether the texts are from a public corpus.
-pub(super) fn are_public() -> bool {
+pub(crate) fn are_public() -> bool {
     std::env::var_os(FILE).is_some()
 }
 
 /// The texts of this run.
-pub(super) fn all() -> Vec<Text> {
+pub(crate) fn all() -> Vec<Text> {
     if let Some(file) = std::env::var_os(FILE) {
         let lines = std::fs::read_to_string(file).unwrap();
         return lines.lines().map(read).collect();
