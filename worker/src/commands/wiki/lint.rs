@@ -49,7 +49,9 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
         let output = request_change(&vault.config, &vault.name, request).await?;
         let done = match &output {
             WikiRunOutput::Done { .. } if !is_fix => "the page is confirmed",
-            WikiRunOutput::Done { record: None, .. } => "the index and the overview show the pages as they are",
+            WikiRunOutput::Done { record: None, .. } => {
+                "the index shows the pages as they are, and the overview the disputes"
+            }
             WikiRunOutput::Done { .. } | WikiRunOutput::Refused { .. } => {
                 "the index and the overview were rendered anew"
             }
