@@ -170,7 +170,9 @@ async fn a_name_that_a_person_takes_during_a_commit_is_left_to_them() {
         assert_eq!(taken.is_dir(), is_folder, "{file}");
         assert!(is_folder || std::fs::read_to_string(&taken).unwrap() == "# A note of mine\n", "{file}");
         assert!(!done["pages"].to_string().contains(&file), "{done:#}");
+        let worker = desk.world.worker().await;
         desk.is_sound().await;
+        worker.stop().await;
     }
 }
 

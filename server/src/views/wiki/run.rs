@@ -187,9 +187,9 @@ fn describe_staged(StagedRunSummary { meta, status }: &StagedRunSummary) -> Wiki
         state: status.state.to_string(),
         waits: status.waits,
         what: match (&meta.source, &meta.answer, &meta.review) {
-            (Some(source), ..) => format!("{}: {}", source.id, status.reason),
-            (None, Some(answer), _) => format!("answer {answer}: {}", status.reason),
-            (None, None, Some(review)) => format!("review {}: {}", review.id, status.reason),
+            (Some(source), ..) => format!("{}; source: {}", status.reason, source.id),
+            (None, Some(answer), _) => format!("{}; answer: {answer}", status.reason),
+            (None, None, Some(review)) => format!("{}; review: {}", status.reason, review.id),
             (None, None, None) => status.reason.clone(),
         },
         reverted_by: None,
