@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use batch::{BatchReview, ReviewBatch};
-pub use render::{ReviewPage, render_review};
+pub use render::{ReviewPage, SoundCheck, render_review};
 
 /// The most pages of a review.
 pub const REVIEW_PAGES: usize = 30;

@@ -16,7 +16,7 @@ use steward_domain::wiki::pairs::list_paired_claims;
 use steward_domain::wiki::path::PagePath;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::quote::Anchor;
-use steward_domain::wiki::review::{WikiReview, order_files, render_review};
+use steward_domain::wiki::review::{SoundCheck, WikiReview, order_files, render_review};
 use steward_domain::wiki::verify::Verdict;
 
 const REVIEWS: &str = "reviews.jsonl";
@@ -83,7 +83,7 @@ pub fn stage_review_page(
     let texts = SourceTexts::read(&opened, &wiki.contents, cited.flat_map(|claim| claim.sources).collect());
     let checker = texts.index();
     let is_sound = |anchor: &Anchor| checker.check(anchor).fault.is_none();
-    let shown: [Option<&dyn Fn(&Anchor) -> bool>; 2] = [Some(&is_sound), None];
+    let shown: [Option<SoundCheck<'_>>; 2] = [Some(&is_sound), None];
     // What pages hold may be against the rules for what a run writes: then they are named alone.
     for is_sound in shown {
         let page = render_review(review, &wiki.state.pages, is_sound);

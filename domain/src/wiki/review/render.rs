@@ -18,6 +18,9 @@ const MAX_TEXT: usize = 32 * 1024;
 /// The kind of pages that report what is wrong.
 const KIND: &str = "lint";
 
+/// Says whether the quote of an anchor stands in its source.
+pub type SoundCheck<'a> = &'a dyn Fn(&Anchor) -> bool;
+
 /// The page of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewPage {
@@ -35,7 +38,7 @@ struct FoundClaim<'p> {
 
 struct Renderer<'a> {
     pages: &'a [WikiPage],
-    is_sound: Option<&'a dyn Fn(&Anchor) -> bool>,
+    is_sound: Option<SoundCheck<'a>>,
     body: AnchoredText,
     /// How many findings are shown, and for how many there is no room.
     shown: u64,
@@ -45,11 +48,7 @@ struct Renderer<'a> {
 /// The page of a review of these pages. `is_sound` says whether the quote of an anchor stands in its source; without it, claims and
 /// pages are shown by their names alone.
 #[must_use]
-pub fn render_review(
-    review: &WikiReview,
-    pages: &[WikiPage],
-    is_sound: Option<&dyn Fn(&Anchor) -> bool>,
-) -> ReviewPage {
+pub fn render_review(review: &WikiReview, pages: &[WikiPage], is_sound: Option<SoundCheck<'_>>) -> ReviewPage {
     let slug = format!("lint-{}", review.at.format("%Y%m%d-%H%M"));
     let slug = find_free_slug(slug, |slug| pages.iter().all(|page| page.slug != *slug));
     let title = format!("Health check {}", review.at.format("%Y-%m-%d %H:%M"));
