@@ -82,7 +82,7 @@ def plan_pages(count, sources, words):
 def render_page(page, others, words):
     drawn = [iter(words.rng.sample(source.sentences, QUOTES)) for source in page.sources]
     quotes = [(page.sources[n % len(drawn)].id, next(drawn[n % len(drawn)])) for n in range(QUOTES)]
-    sources = [source.id for source in page.sources]
+    sources = [origin.id for origin in page.sources]
     summary = words.make_sentence()[:140]
     fields = f"schema: knowledge.entry/v1\nslug: {page.slug}\nkind: {page.kind}\ntitle: {page.title}\nsources: [{', '.join(sources)}]\n"
     fields += f'confidence: 0.{words.rng.randint(5, 9)}\nupdated_at: "{AT}"\ntags: [{words.rng.choice(words.all[:40])}, bench]\n'

@@ -3,9 +3,10 @@
 //! Code chooses pairs that are alike, because only they can contradict each other, and a verifier is asked about each. Claims that
 //! stand in a dispute are left out: their contradiction is marked already. Nothing here opens a file.
 
+mod report;
+
 use super::claims::read_claims;
 use super::manifest::UNWRITABLE_KINDS;
-use super::metrics::{MetricState, WikiMetric};
 use super::page::{WikiPage, read_page};
 use super::plan::RunFile;
 use super::query::list_content_words;
@@ -14,13 +15,12 @@ use super::verify::{RunFault, RunFinding};
 use super::writer::related::find_related;
 use crate::action::plan::ContentHash;
 use crate::record::plain_text::to_one_line;
-use crate::steward::clerk::TokenUsage;
 use crate::steward::conversation::{Conversation, ModelTurn, ToolDefinition, ToolForm};
-use crate::trust::wilson::RateEstimate;
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+
+pub use report::{ConsistencyReport, Contradiction};
 
 /// A pair whose shared words weigh less than this share of all its words (the cosine of both) is not alike.
 const LEAST_ALIKE: f64 = 0.3;
@@ -105,51 +105,6 @@ pub struct PairVerdict {
     pub relation: PairRelation,
     #[serde(default)]
     pub reason: String,
-}
-
-/// Two claims that contradict each other without a dispute.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Contradiction {
-    /// As in `plot-12#c6107d23f`.
-    pub first: String,
-    pub second: String,
-    /// The files of their pages.
-    pub files: [String; 2],
-    /// What is different. The words of a verifier are untrusted.
-    pub reason: String,
-}
-
-/// What a sample of pairs came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ConsistencyReport {
-    /// 8 hex digits.
-    pub id: String,
-    /// The name of the wiki.
-    pub wiki: String,
-    pub at: DateTime<Utc>,
-    /// The person's name, as they gave it.
-    pub by: String,
-    /// The verifier, as in `openai/gpt-4.1`.
-    pub model: String,
-    /// The pairs of the sample, and those of them that do not contradict each other.
-    pub pairs: u64,
-    pub consistent: u64,
-    pub contradictions: Vec<Contradiction>,
-    pub tokens: TokenUsage,
-}
-
-impl ConsistencyReport {
-    /// The share of the pairs that do not contradict each other.
-    #[must_use]
-    pub fn consistency(&self) -> RateEstimate {
-        RateEstimate::new(self.consistent, self.pairs)
-    }
-
-    /// How the wiki stands by the share, whatever its interval.
-    #[must_use]
-    pub fn state(&self) -> MetricState {
-        WikiMetric::Consistency.judge(&self.consistency())
-    }
 }
 
 #[derive(Deserialize)]
