@@ -2,8 +2,8 @@
 //!
 //! It is judged as any other page. An archive whose text does not rest on quotes alone waits for a person.
 
-use super::stage::{StageSettings, begin_run, check_accepted, check_stop, find_begun, finish_staging};
-use super::{NOT_FOUND, UNPROCESSABLE, reject};
+use super::stage::{StageSettings, begin_once, check_accepted, check_stop, find_begun, finish_staging, refuse_run};
+use super::{NOT_FOUND, UNPROCESSABLE};
 use chrono::Utc;
 use steward_domain::time::format_millis;
 use steward_domain::wiki::query::FiledKind;
@@ -13,7 +13,7 @@ use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::answers::{read_answers, stage_answer_page};
 use steward_vault::wiki::request::WikiRunError;
-use steward_vault::wiki::runs::{find_run_records, list_runs};
+use steward_vault::wiki::runs::list_runs;
 use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
 use steward_workflows::{FileAnswerInput, StageIngestOutput};
@@ -58,14 +58,10 @@ pub(super) fn stage_filed_answer(
         limits: RunLimits::default(),
         unattended: false,
     };
-    let run = match begin_run(&runs, &meta)? {
+    let run = match begin_once(root, &runs, &meta)? {
         Ok(run) => run,
-        Err(refusal) => return Ok(refusal),
+        Err(ended) => return Ok(ended),
     };
-    // A repeat after a crash finds its own run committed, and its page has the title already.
-    if !find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty() {
-        return Ok(StageIngestOutput::Staged { run: meta.run, waits: false });
-    }
     if let Some(page) = find_kept_page(root, &input.wiki, &answer.id)? {
         run.set_status(RunState::Rejected, Utc::now(), "the answer is kept already")?;
         let reason = format!("the answer is kept already by the run {page}");
@@ -78,16 +74,10 @@ pub(super) fn stage_filed_answer(
             match finish_staging(root, &wiki, run, settings, is_draft) {
                 Ok(output) => Ok(output),
                 // The session had the run, which is free again.
-                Err(e) => {
-                    let (status, message) = reject(&runs.open(&meta.run)?, e)?;
-                    Ok(StageIngestOutput::Refused { status, message })
-                }
+                Err(e) => refuse_run(&runs.open(&meta.run)?, e),
             }
         }
-        Err(e) => {
-            let (status, message) = reject(&run, e)?;
-            Ok(StageIngestOutput::Refused { status, message })
-        }
+        Err(e) => refuse_run(&run, e),
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Code writes it, and the rules judge it as any other page. Nothing of the wiki is changed here.
 
+use super::NOT_FOUND;
 use super::eval::name_eval;
-use super::stage::{StageSettings, begin_run, check_accepted, finish_staging};
-use super::{NOT_FOUND, reject};
+use super::stage::{StageSettings, begin_once, check_accepted, finish_staging, refuse_run};
 use steward_domain::time::format_millis;
 use steward_domain::wiki::run::{RunId, WikiRunType};
 use steward_domain::wiki::writer::budget::RunLimits;
@@ -12,9 +12,8 @@ use steward_vault::action::writer::VaultWriter;
 use steward_vault::gates::stop;
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::reviews::{read_reviews, stage_review_page};
-use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::staged::{FiledReview, RULES_WRITER, RunMeta, StagedRuns};
-use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
+use steward_vault::wiki::state::{find_wiki_folder, read_wiki};
 use steward_workflows::{EvalInput, StageIngestOutput};
 
 /// Stages the page of a review, and says whether the run waits for a person.
@@ -55,19 +54,12 @@ pub(super) fn stage_review(
         limits: RunLimits::default(),
         unattended: false,
     };
-    let run = match begin_run(&runs, &meta)? {
+    let run = match begin_once(root, &runs, &meta)? {
         Ok(run) => run,
-        Err(refusal) => return Ok(refusal),
+        Err(ended) => return Ok(ended),
     };
-    // A repeat after a crash finds its own run committed.
-    if !find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty() {
-        return Ok(StageIngestOutput::Staged { run: meta.run, waits: false });
-    }
     match stage_review_page(root, &wiki, &run, &review) {
         Ok(()) => finish_staging(root, &wiki, run, settings, false),
-        Err(e) => {
-            let (status, message) = reject(&run, e)?;
-            Ok(StageIngestOutput::Refused { status, message })
-        }
+        Err(e) => refuse_run(&run, e),
     }
 }

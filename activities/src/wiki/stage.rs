@@ -126,6 +126,24 @@ pub(super) fn begin_run(
     Ok(Ok(run))
 }
 
+/// Begins a run as [`begin_run`] does. A repeat after a crash finds its own run committed.
+pub(super) fn begin_once(
+    root: &VaultRoot,
+    runs: &StagedRuns,
+    meta: &RunMeta,
+) -> Result<Result<StagedRun, StageIngestOutput>, WikiRunError> {
+    let begun = begin_run(runs, meta)?;
+    let is_committed = !find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty();
+    let committed = || StageIngestOutput::Staged { run: meta.run.clone(), waits: false };
+    Ok(begun.and_then(|run| if is_committed { Err(committed()) } else { Ok(run) }))
+}
+
+/// Ends a run that is refused, and says so.
+pub(super) fn refuse_run(run: &StagedRun, error: WikiRunError) -> Result<StageIngestOutput, WikiRunError> {
+    let (status, message) = reject(run, error)?;
+    Ok(StageIngestOutput::Refused { status, message })
+}
+
 /// Decides what comes after a run is staged: a check by a model, a person, or the commit.
 pub(super) fn finish_staging(
     root: &VaultRoot,

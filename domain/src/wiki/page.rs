@@ -21,8 +21,10 @@ const LEGACY_SCHEMA: &str = "knowledge/v1";
 const LEGACY_FOLDER: &str = "entries/";
 /// The field of `metadata.steward` that says when a person found the page still right.
 pub const CONFIRMED_AT: &str = "confirmed_at";
+/// The kind of pages that report what is wrong with a wiki.
+pub const LINT_KIND: &str = "lint";
 /// The kinds of pages that report on other pages.
-pub const REPORT_KINDS: [&str; 3] = ["overview", "lint", "archive"];
+pub const REPORT_KINDS: [&str; 3] = ["overview", LINT_KIND, "archive"];
 /// The longest summary of a page in the index, in characters.
 pub const MAX_SUMMARY: usize = 150;
 

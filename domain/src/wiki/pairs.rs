@@ -10,14 +10,16 @@ use super::manifest::UNWRITABLE_KINDS;
 use super::page::{WikiPage, read_page};
 use super::plan::RunFile;
 use super::query::list_content_words;
+use super::verifier::report::{
+    ReportQuestion, describe_choice, describe_item, describe_text, find_once, read_reported, shorten_words,
+};
 use super::verifier::{BATCH, VerifierBatch, VerifierLine, VerifierStep, plan_call};
 use super::verify::{RunFault, RunFinding};
 use super::writer::related::find_related;
 use crate::action::plan::ContentHash;
-use crate::record::plain_text::to_one_line;
-use crate::steward::conversation::{Conversation, ModelTurn, ToolDefinition, ToolForm};
+use crate::steward::conversation::{Conversation, ModelTurn, ToolForm};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use report::{ConsistencyReport, Contradiction};
@@ -34,10 +36,6 @@ const MAX_PAIRS: usize = 24;
 const MAX_OTHERS: usize = 15;
 /// The most claims that are compared with each other.
 const MAX_COMPARED: usize = 3_000;
-/// The most tokens of an answer.
-const MAX_TOKENS: u32 = 4_000;
-/// The longest reason that is kept, in characters.
-const MAX_REASON: usize = 300;
 /// The tool by which it answers.
 const REPORT: &str = "report_pairs";
 
@@ -232,10 +230,9 @@ impl ClaimWeights {
                 *shared.entry(*other).or_default() += self.weigh(word);
             }
         }
-        let cosine = |(other, weight): (usize, f64)| {
-            (weight / (self.norms[at] * self.norms[other]).max(f64::MIN_POSITIVE), other)
-        };
-        shared.into_iter().map(cosine).filter(|(score, _)| *score >= LEAST_ALIKE).collect()
+        let length = |other: usize| (self.norms[at] * self.norms[other]).max(f64::MIN_POSITIVE);
+        let scored = shared.into_iter().map(|(other, weight)| (weight / length(other), other));
+        scored.filter(|(score, _)| *score >= LEAST_ALIKE).collect()
     }
 }
 
@@ -266,8 +263,7 @@ pub fn pair_with_known(pages: &[WikiPage], files: &[RunFile], source: &str) -> V
 /// What is wrong with a run of this source that makes these contradictions, for its writer.
 #[must_use]
 pub fn list_unmarked(pairs: &[ClaimPair], lines: &[VerifierLine], source: &str) -> Vec<RunFinding> {
-    let found = list_relations(pairs, lines).into_iter().filter(|(_, it)| it.relation == PairRelation::Contradicts);
-    let describe = |(pair, verdict): (&ClaimPair, PairVerdict)| {
+    let describe = |JudgedPair { pair, verdict }: JudgedPair<'_>| {
         let (new, known) =
             if pair.first.rests_on(source) { (&pair.first, &pair.second) } else { (&pair.second, &pair.first) };
         let (slug, label) = known.claim.split_once('#').unwrap_or((&known.claim, ""));
@@ -277,7 +273,7 @@ pub fn list_unmarked(pairs: &[ClaimPair], lines: &[VerifierLine], source: &str) 
         );
         RunFinding { file: new.file.clone(), fault: RunFault::UnmarkedContradiction, problem }
     };
-    found.map(describe).collect()
+    list_contradicting(pairs, lines).map(describe).collect()
 }
 
 /// A sample of pairs: one of each topic after the other, at most so many, of at most so many topics. The same claims and seed give the
@@ -307,82 +303,77 @@ pub fn sample_pairs(claims: Vec<PairedClaim>, topics: usize, pairs: usize, seed:
     ranked.into_iter().take(pairs).map(|(_, _, pair)| pair).collect()
 }
 
-/// The verdicts that were given about these pairs, in their order. A pair without a verdict is left out.
-pub fn list_relations<'p>(pairs: &'p [ClaimPair], lines: &[VerifierLine]) -> Vec<(&'p ClaimPair, PairVerdict)> {
+/// A pair with what the verifier said of it.
+struct JudgedPair<'p> {
+    pair: &'p ClaimPair,
+    verdict: PairVerdict,
+}
+
+/// The pairs that have a verdict, in their order.
+fn list_judged<'p>(pairs: &'p [ClaimPair], lines: &[VerifierLine]) -> Vec<JudgedPair<'p>> {
     let mut given: BTreeMap<&str, &PairVerdict> = BTreeMap::new();
     for line in lines {
         if let VerifierLine::Relations { relations, .. } = line {
             given.extend(relations.iter().map(|verdict| (verdict.pair_sha256.as_str(), verdict)));
         }
     }
-    let find = |pair: &'p ClaimPair| Some((pair, (*given.get(pair.hash().as_str())?).clone()));
+    let find = |pair: &'p ClaimPair| Some(JudgedPair { pair, verdict: (*given.get(pair.hash().as_str())?).clone() });
     pairs.iter().filter_map(find).collect()
+}
+
+fn list_contradicting<'p>(
+    pairs: &'p [ClaimPair],
+    lines: &[VerifierLine],
+) -> impl Iterator<Item = JudgedPair<'p>> + use<'p> {
+    list_judged(pairs, lines).into_iter().filter(|it| it.verdict.relation == PairRelation::Contradicts)
 }
 
 /// The pairs that the verifier found to contradict each other.
 #[must_use]
 pub fn list_contradictions(pairs: &[ClaimPair], lines: &[VerifierLine]) -> Vec<Contradiction> {
-    let found = list_relations(pairs, lines).into_iter().filter(|(_, it)| it.relation == PairRelation::Contradicts);
-    let describe = |(pair, verdict): (&ClaimPair, PairVerdict)| Contradiction {
+    let describe = |JudgedPair { pair, verdict }: JudgedPair<'_>| Contradiction {
         first: pair.first.claim.clone(),
         second: pair.second.claim.clone(),
         files: [pair.first.file.clone(), pair.second.file.clone()],
         reason: verdict.reason,
     };
-    found.map(describe).collect()
+    list_contradicting(pairs, lines).map(describe).collect()
 }
 
 /// What comes next for these pairs, within so many calls. It passes when all have a verdict, whatever that is.
 #[must_use]
 pub fn find_next_pairs(pairs: &[ClaimPair], lines: &[VerifierLine], max_calls: u64) -> VerifierStep {
-    let given: BTreeSet<String> = list_relations(pairs, lines).into_iter().map(|(pair, _)| pair.id.clone()).collect();
-    let open: Vec<ClaimPair> = pairs.iter().filter(|pair| !given.contains(&pair.id)).take(BATCH).cloned().collect();
+    let given: BTreeSet<&str> = list_judged(pairs, lines).iter().map(|it| it.pair.id.as_str()).collect();
+    let open = pairs.iter().filter(|pair| !given.contains(pair.id.as_str()));
+    let open: Vec<ClaimPair> = open.take(BATCH).cloned().collect();
     if open.is_empty() { VerifierStep::Passed } else { plan_call(VerifierBatch::Pairs(open), lines, max_calls) }
 }
 
-/// The conversation about some pairs. The answer is one call of a tool.
-#[must_use]
+/// The conversation about some pairs.
 pub(super) fn build_conversation(pairs: &[ClaimPair], form: ToolForm) -> Conversation {
     let ids: Vec<&str> = pairs.iter().map(|pair| pair.id.as_str()).collect();
-    let pair = json!({
-        "type": "object", "additionalProperties": false, "required": ["id", "relation", "reason"],
-        "properties": {
-            "id": {"type": "string", "enum": ids},
-            "relation": {"type": "string", "enum": ["supports", "independent", "contradicts"]},
-            "reason": {"type": "string"},
-        },
-    });
-    let parameters = json!({
-        "type": "object", "additionalProperties": false, "required": ["pairs"],
-        "properties": {"pairs": {"type": "array", "items": pair}},
-    });
-    let description = "Report for each pair how its statements stand to each other.";
-    Conversation {
+    let relations = describe_choice(&["supports", "independent", "contradicts"]);
+    let pair = describe_item(&[("id", describe_choice(&ids)), ("relation", relations), ("reason", describe_text())]);
+    let question = ReportQuestion {
         rules: RULES,
         data: json!({"pairs": pairs}),
-        tools: vec![ToolDefinition { name: REPORT, description, parameters }],
-        form,
-        past: Vec::new(),
-        max_tokens: MAX_TOKENS,
-    }
+        tool: REPORT,
+        description: "Report for each pair how its statements stand to each other.",
+        lists: vec![("pairs", pair)],
+    };
+    question.build_conversation(form)
 }
 
 /// Reads an answer: every pair exactly once.
 pub(super) fn read_relations(turn: &ModelTurn, pairs: &[ClaimPair]) -> Result<Vec<PairVerdict>, String> {
-    let call = turn.calls.iter().find(|call| call.name == REPORT).ok_or("it reported nothing")?;
-    let arguments = call.arguments.clone().ok_or("its report was cut off")?;
-    let reported: ReportedPairs =
-        serde_json::from_value(Value::Object(arguments)).map_err(|_| "its report has another form".to_owned())?;
+    let reported: ReportedPairs = read_reported(turn, REPORT)?;
     let find = |pair: &ClaimPair| -> Result<PairVerdict, String> {
-        let mut found = reported.pairs.iter().filter(|it| it.id == pair.id);
-        let (Some(it), None) = (found.next(), found.next()) else {
-            return Err(format!("it does not report {} once", pair.id));
-        };
+        let it = find_once(&reported.pairs, &pair.id, |it| &it.id)?;
         Ok(PairVerdict {
             pair: pair.id.clone(),
             pair_sha256: pair.hash(),
             relation: it.relation,
-            reason: to_one_line(&it.reason).chars().take(MAX_REASON).collect(),
+            reason: shorten_words(&it.reason),
         })
     };
     pairs.iter().map(find).collect()

@@ -1,7 +1,7 @@
 //! A review of a wiki: a model reads pages and says what contradicts, is stale, is missing, or should be linked.
 //!
-//! [`batch`] is one call. The model only reports. Two claims that it finds in contradiction
-//! are shown to it again, alone and with their quotes, before anybody is told. [`render`] makes the page of a review.
+//! [`batch`] is one call. The model only reports. Two claims that it finds in contradiction are shown to it again, alone and with their
+//! quotes, before they are reported to anybody. [`render`] makes the page of a review.
 
 mod batch;
 mod render;
@@ -181,8 +181,11 @@ impl ReviewCase {
         let given = list_given(lines);
         let reviews = self.batches.iter().filter_map(|batch| given.get(batch.hash().as_str()));
         let all: BTreeSet<ReviewFinding> = reviews.flat_map(|review| review.findings.iter().cloned()).collect();
-        let is_missing = |it: &ReviewFinding| !matches!(it, ReviewFinding::MissingPage { title, .. } if names.contains(&title.trim().to_lowercase()));
-        all.into_iter().filter(is_missing).collect()
+        let has_page = |it: &ReviewFinding| match it {
+            ReviewFinding::MissingPage { title, .. } => names.contains(&title.trim().to_lowercase()),
+            _ => false,
+        };
+        all.into_iter().filter(|it| !has_page(it)).collect()
     }
 }
 

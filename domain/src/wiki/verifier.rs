@@ -4,6 +4,8 @@
 //! source around them, and says for each whether the quotes support it. A claim without an answer is not checked, and what is not
 //! checked does not pass. It can only report: it has no tool that changes anything.
 
+pub(super) mod report;
+
 use super::claims::{BlockKind, Claim, PageClaims, read_claims};
 use super::page::{WikiPage, read_page};
 use super::pairs::{self, ClaimPair, PairVerdict};
@@ -15,21 +17,18 @@ use super::writer::budget::{RunBudget, RunLimits};
 use crate::action::plan::ContentHash;
 use crate::record::plain_text::to_one_line;
 use crate::steward::clerk::ClerkMark;
-use crate::steward::conversation::{Conversation, ModelTurn, ToolDefinition, ToolForm};
+use crate::steward::conversation::{Conversation, ModelTurn, ToolForm};
+use report::{ReportQuestion, describe_choice, describe_item, describe_text, find_once, read_reported, shorten_words};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 
 /// How many claims one call is about.
 pub const BATCH: usize = 12;
 /// How often a writer may correct what the verifier found.
 pub const MAX_LOOPS: u32 = 3;
-/// The most tokens of an answer.
-const MAX_TOKENS: u32 = 4_000;
 /// How much of the source is shown on each side of a quote, in characters.
 const CONTEXT: usize = 400;
-/// The longest reason that is kept, in characters.
-const MAX_REASON: usize = 300;
 /// The tool by which it answers.
 const REPORT: &str = "report_claims";
 
@@ -320,50 +319,32 @@ fn find_context(text: &QuoteFinder<'_>, quote: &str) -> Option<String> {
     Some(to_one_line(&format!("{begin}{inner}{end}")))
 }
 
-/// The conversation about some claims. The answer is one call of a tool.
-#[must_use]
+/// The conversation about some claims.
 fn build_conversation(checks: &[ClaimCheck], form: ToolForm) -> Conversation {
     let ids: Vec<&str> = checks.iter().map(|check| check.id.as_str()).collect();
-    let claim = json!({
-        "type": "object", "additionalProperties": false, "required": ["id", "support", "reason"],
-        "properties": {
-            "id": {"type": "string", "enum": ids},
-            "support": {"type": "string", "enum": ["supports", "partially_supports", "does_not_support"]},
-            "reason": {"type": "string"},
-        },
-    });
-    let parameters = json!({
-        "type": "object", "additionalProperties": false, "required": ["claims"],
-        "properties": {"claims": {"type": "array", "items": claim}},
-    });
-    let description = "Report for each claim whether its quotes support it.";
-    Conversation {
+    let supports = describe_choice(&["supports", "partially_supports", "does_not_support"]);
+    let claim = describe_item(&[("id", describe_choice(&ids)), ("support", supports), ("reason", describe_text())]);
+    let question = ReportQuestion {
         rules: RULES,
         data: json!({"claims": checks}),
-        tools: vec![ToolDefinition { name: REPORT, description, parameters }],
-        form,
-        past: Vec::new(),
-        max_tokens: MAX_TOKENS,
-    }
+        tool: REPORT,
+        description: "Report for each claim whether its quotes support it.",
+        lists: vec![("claims", claim)],
+    };
+    question.build_conversation(form)
 }
 
 /// Reads an answer: every claim exactly once.
 fn read_report(turn: &ModelTurn, checks: &[ClaimCheck]) -> Result<Vec<ClaimVerdict>, String> {
-    let call = turn.calls.iter().find(|call| call.name == REPORT).ok_or("it reported nothing")?;
-    let arguments = call.arguments.clone().ok_or("its report was cut off")?;
-    let reported: ReportedClaims =
-        serde_json::from_value(Value::Object(arguments)).map_err(|_| "its report has another form".to_owned())?;
+    let reported: ReportedClaims = read_reported(turn, REPORT)?;
     let find = |check: &ClaimCheck| -> Result<ClaimVerdict, String> {
-        let mut found = reported.claims.iter().filter(|claim| claim.id == check.id);
-        let (Some(claim), None) = (found.next(), found.next()) else {
-            return Err(format!("it does not report {} once", check.id));
-        };
+        let claim = find_once(&reported.claims, &check.id, |claim| &claim.id)?;
         Ok(ClaimVerdict {
             claim: check.id.clone(),
             statement_sha256: check.statement_sha256.clone(),
             check_sha256: check.hash(),
             support: claim.support,
-            reason: to_one_line(&claim.reason).chars().take(MAX_REASON).collect(),
+            reason: shorten_words(&claim.reason),
         })
     };
     checks.iter().map(find).collect()

@@ -170,7 +170,7 @@ fn find_violations(before: &Bytes, after: &Bytes) -> Vec<String> {
     found
 }
 
-/// Ingests all documents, checks what came of it, and takes everything back.
+/// Ingests all documents, checks the outcome, and takes everything back.
 async fn siege(desk: &Desk, name: &str, texts: &[Text]) -> usize {
     let documents = besiege(desk, texts).await;
     let _worker = desk.world.worker_with(&desk.steward).await;

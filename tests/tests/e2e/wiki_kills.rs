@@ -89,16 +89,24 @@ fn count_entries(desk: &Desk) -> usize {
     desk.read("_log.md").matches("\n## [").count()
 }
 
+/// How many runs and entries of the log there are.
+#[derive(Debug, PartialEq)]
+struct WikiCounts {
+    runs: usize,
+    entries: usize,
+}
+
 /// Checks that one run was made since there were so many, and that everything fits together.
-async fn was_done_once(desk: &Desk, (runs, entries): (usize, usize), what: &str) {
-    assert_eq!((list_runs(desk).await.len(), count_entries(desk)), (runs + 1, entries + 1), "{what}");
+async fn was_done_once(desk: &Desk, before: WikiCounts, what: &str) {
+    let expected = WikiCounts { runs: before.runs + 1, entries: before.entries + 1 };
+    assert_eq!(count(desk).await, expected, "{what}");
     let worker = desk.world.worker().await;
     desk.is_sound().await;
     worker.stop().await;
 }
 
-async fn count(desk: &Desk) -> (usize, usize) {
-    (list_runs(desk).await.len(), count_entries(desk))
+async fn count(desk: &Desk) -> WikiCounts {
+    WikiCounts { runs: list_runs(desk).await.len(), entries: count_entries(desk) }
 }
 
 /// Checks that the worker died wherever this request passes a point. A change is settled up to a minute later.

@@ -19,6 +19,24 @@ async fn wait_until_held(worker: &Running) {
     wait::until("the change to be held", async || is_frozen(worker.pid()).then_some(())).await;
 }
 
+/// Makes a request while the worker is held, and lets it go on a moment later.
+async fn request_while_held(desk: &Desk, worker: &Running, arguments: &[&str]) -> Said {
+    wait_until_held(worker).await;
+    let go_on = async {
+        wait::a_moment(std::time::Duration::from_secs(1)).await;
+        worker.send(Signal::CONT);
+    };
+    tokio::join!(desk.wiki(arguments), go_on).0
+}
+
+/// Checks that the letter was ingested, and that the page holds nothing of the lease any more.
+fn shows_the_letter_alone(desk: &Desk, ingested: &Said, point: &str) {
+    let done = read_outcome(ingested);
+    assert_eq!(done["kind"], "committed", "{point}: {done:#}");
+    let page = desk.read("concepts/plot-12.md");
+    assert!(page.contains("## From Letter of the council\n") && !page.contains("## From The lease"), "{point}: {page}");
+}
+
 fn read_outcome(said: &Said) -> Value {
     said.json()[0]["ingested"].clone()
 }
@@ -42,24 +60,10 @@ async fn an_ingest_during_a_rollback_ends_as_after_it() {
         let letter = desk.write("2026-11-21-letter.md", LETTER);
         let worker = desk.world.worker_with(&desk.steward.with("STEWARD_CRASH_AT", format!("{point}:stop"))).await;
         let revert = ["runs", "revert", run.as_str()];
-        let ingest = async {
-            wait_until_held(&worker).await;
-            let ingest = ["ingest", "allotment", letter.as_str(), "--json"];
-            let go_on = async {
-                wait::a_moment(std::time::Duration::from_secs(1)).await;
-                worker.send(Signal::CONT);
-            };
-            tokio::join!(desk.wiki(&ingest), go_on).0
-        };
-        let (reverted, ingested) = tokio::join!(desk.wiki(&revert), ingest);
+        let ingest = ["ingest", "allotment", letter.as_str(), "--json"];
+        let (reverted, ingested) = tokio::join!(desk.wiki(&revert), request_while_held(&desk, &worker, &ingest));
         reverted.expect(0);
-        let done = read_outcome(&ingested.expect(0));
-        assert_eq!(done["kind"], "committed", "{point}: {done:#}");
-        let page = desk.read("concepts/plot-12.md");
-        assert!(
-            page.contains("## From Letter of the council\n") && !page.contains("## From The lease"),
-            "{point}: {page}"
-        );
+        shows_the_letter_alone(&desk, &ingested.expect(0), point);
         assert!(!desk.has("concepts/stopcock.md") && !desk.has("summaries/summary-2026-11-20-lease.md"), "{point}");
         let runs = desk.wiki(&["runs", "list", "allotment", "--json"]).await.expect(0).json();
         assert_eq!(runs.as_array().unwrap().len(), 3, "{point}: {runs:#}");
@@ -74,24 +78,10 @@ async fn a_rollback_during_the_commit_of_a_later_run_takes_back_its_own_run_alon
         let letter = desk.write("2026-11-21-letter.md", LETTER);
         let worker = desk.world.worker_with(&desk.steward.with("STEWARD_CRASH_AT", format!("{point}:stop"))).await;
         let ingest = ["ingest", "allotment", letter.as_str(), "--json"];
-        let revert = async {
-            wait_until_held(&worker).await;
-            let revert = ["runs", "revert", run.as_str()];
-            let go_on = async {
-                wait::a_moment(std::time::Duration::from_secs(1)).await;
-                worker.send(Signal::CONT);
-            };
-            tokio::join!(desk.wiki(&revert), go_on).0
-        };
-        let (ingested, reverted) = tokio::join!(desk.wiki(&ingest), revert);
+        let revert = ["runs", "revert", run.as_str()];
+        let (ingested, reverted) = tokio::join!(desk.wiki(&ingest), request_while_held(&desk, &worker, &revert));
         reverted.expect(0);
-        let done = read_outcome(&ingested.expect(0));
-        assert_eq!(done["kind"], "committed", "{point}: {done:#}");
-        let page = desk.read("concepts/plot-12.md");
-        assert!(
-            page.contains("## From Letter of the council\n") && !page.contains("## From The lease"),
-            "{point}: {page}"
-        );
+        shows_the_letter_alone(&desk, &ingested.expect(0), point);
         assert!(!desk.has("concepts/stopcock.md"), "{point}");
         desk.is_sound().await;
     }

@@ -213,7 +213,7 @@ async fn pairs_of_claims_are_measured_and_a_broken_consistency_holds_runs() {
     desk.is_sound().await;
 }
 
-/// A writer that says 2029 in its summary, and marks the older claim only if it is told of it.
+/// A writer that says 2029 in its summary, and marks the older claim only if a finding names it.
 fn write_letter(asked: &Asked, obeys: bool) -> Says {
     let content =
         "The lease of Plot 12 ends on 31 March 2029.[^1]\n\n[^1]: \"The lease of Plot 12 ends on 31 March 2029.\"\n";

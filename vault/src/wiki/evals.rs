@@ -33,7 +33,7 @@ use steward_domain::wiki::verifier::{
 #[derive(Clone, Copy, Debug)]
 pub struct EvalSample {
     pub method: EvalMethod,
-    /// The most claims.
+    /// The most claims, pairs of them, or pages.
     pub claims: usize,
 }
 
@@ -102,6 +102,7 @@ impl EvalSession {
         let path = find_wiki_folder(root, wiki)?;
         let failed = |source| ReadWikiError::Io { path: path.clone(), source };
         let folder = WikiFolder::open(&root.path().join(&path)).map_err(failed)?;
+        let mut lines = read_log(root, wiki, &name_progress(id))?;
         let questions = match sample.method {
             EvalMethod::Fidelity => {
                 EvalQuestions::Fidelity(sample_claims(read_claim_checks(&folder, &path, id), sample.claims, id))
@@ -111,7 +112,19 @@ impl EvalSession {
                 EvalQuestions::Consistency(sample_pairs(claims, MAX_TOPICS, sample.claims, id))
             }
             EvalMethod::Review => {
-                let files = find_chosen(root, wiki, id, || choose_files(root, wiki, &folder, sample.claims))?;
+                let known = lines.iter().find_map(|line| match line {
+                    VerifierLine::Chosen { files } => Some(files.clone()),
+                    _ => None,
+                });
+                let files = match known {
+                    Some(files) => files,
+                    // An edit of another page must not change what is read.
+                    None => {
+                        let files = choose_files(root, wiki, &folder, sample.claims)?;
+                        keep_line(root, wiki, id, &mut lines, VerifierLine::Chosen { files: files.clone() })?;
+                        files
+                    }
+                };
                 let pages = folder.read_some(&files).pages;
                 EvalQuestions::Review(ReviewCase::new(&pages.iter().collect::<Vec<_>>(), Utc::now()))
             }
@@ -121,7 +134,6 @@ impl EvalSession {
                 EvalQuestions::Planted(plant_faults(&checks, sample.claims, id))
             }
         };
-        let lines = read_log(root, wiki, &name_progress(id))?;
         Ok(Self { root: root.clone(), wiki: wiki.to_owned(), id: id.to_owned(), questions, lines })
     }
 
@@ -160,10 +172,7 @@ impl EvalSession {
     /// # Errors
     /// [`ReadWikiError`].
     pub fn append(&mut self, line: VerifierLine) -> Result<(), ReadWikiError> {
-        let kept = line.clone();
-        change_log(&self.root, &self.wiki, &name_progress(&self.id), |lines: &mut Vec<VerifierLine>| lines.push(kept))?;
-        self.lines.push(line);
-        Ok(())
+        keep_line(&self.root, &self.wiki, &self.id, &mut self.lines, line)
     }
 
     /// The titles and aliases of all pages, in lower case.
@@ -241,27 +250,18 @@ pub fn read_evals(root: &VaultRoot, wiki: &str) -> Result<Vec<EvalReport>, ReadW
     read_log(root, wiki, EVALS)
 }
 
-/// The files that were chosen when the questions were asked first.
-fn find_chosen(
+/// Adds a line to the progress, and returns after it is durable.
+fn keep_line(
     root: &VaultRoot,
     wiki: &str,
     id: &str,
-    choose: impl FnOnce() -> Result<Vec<String>, ReadWikiError>,
-) -> Result<Vec<String>, ReadWikiError> {
-    let progress = name_progress(id);
-    let known = read_log(root, wiki, &progress)?.into_iter().find_map(|line| match line {
-        VerifierLine::Chosen { files } => Some(files),
-        _ => None,
-    });
-    match known {
-        Some(files) => Ok(files),
-        None => {
-            let files = choose()?;
-            let line = VerifierLine::Chosen { files: files.clone() };
-            change_log(root, wiki, &progress, |lines: &mut Vec<VerifierLine>| lines.push(line))?;
-            Ok(files)
-        }
-    }
+    lines: &mut Vec<VerifierLine>,
+    line: VerifierLine,
+) -> Result<(), ReadWikiError> {
+    let kept = line.clone();
+    change_log(root, wiki, &name_progress(id), |lines: &mut Vec<VerifierLine>| lines.push(kept))?;
+    lines.push(line);
+    Ok(())
 }
 
 /// The calls for so many questions: twice as many as are needed, and at least 20. A page counts as the questions of one call.

@@ -104,7 +104,7 @@ pub(crate) fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
 }
 
 #[test]
-fn a_child_carries_out_one_request_and_dies_where_it_is_told() {
+fn a_child_carries_out_one_request_and_dies_at_its_point() {
     let (Ok(flow), Ok(vault)) = (std::env::var(FLOW), std::env::var(VAULT)) else { return };
     let writer = lock(Path::new(&vault));
     act(&writer, &flow).unwrap();
@@ -112,7 +112,7 @@ fn a_child_carries_out_one_request_and_dies_where_it_is_told() {
 }
 
 fn dies(desk: &Desk, flow: &str, point: &str) -> bool {
-    let test = "wiki_kills::a_child_carries_out_one_request_and_dies_where_it_is_told";
+    let test = "wiki_kills::a_child_carries_out_one_request_and_dies_at_its_point";
     desk::dies(test, &[(FLOW, flow.as_ref()), (VAULT, desk.path().as_os_str())], point)
 }
 

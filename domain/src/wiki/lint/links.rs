@@ -6,12 +6,9 @@
 use super::{LintContext, report};
 use crate::wiki::finding::{FindingCode, Severity, WikiFinding};
 use crate::wiki::manifest::LintKind;
-use crate::wiki::page::{LinkTarget, PageLink, WikiPage};
+use crate::wiki::page::{LINT_KIND, LinkTarget, PageLink, WikiPage};
 use crate::wiki::{INDEX_FILE, SOURCES_FOLDER, index_page};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The kind of pages that report what is wrong.
-const LINT: &str = "lint";
 
 /// The pages of a wiki by what a link may call them.
 #[derive(Debug, Default)]
@@ -65,7 +62,7 @@ pub(super) fn check_links(context: &LintContext<'_>) -> Vec<WikiFinding> {
     let (mut found, mut reached) = (Vec::new(), BTreeSet::new());
     for (at, page) in pages.iter().enumerate() {
         // A report shows the wiki of its day, and what it names is not in use because of that.
-        let is_report = page.kind == LINT;
+        let is_report = page.kind == LINT_KIND;
         let severity = context.find_severity(LintKind::BrokenRef, page, Severity::Error);
         let severity = if is_report { Severity::Info } else { severity };
         for link in &page.body.links {
@@ -127,7 +124,7 @@ pub(in crate::wiki) fn map_missed_pages(now: &[WikiPage], after: &[WikiPage]) ->
         names_now.files.get(file.as_str()).copied().filter(|_| is_missing)
     };
     let mut missed = BTreeMap::new();
-    for page in after.iter().filter(|page| page.kind != LINT) {
+    for page in after.iter().filter(|page| page.kind != LINT_KIND) {
         let rendered = list_rendered_lines(page);
         let by_link = page.body.links.iter().filter(|link| !rendered.contains(&link.line));
         let by_link = by_link.filter_map(|link| match &link.target {

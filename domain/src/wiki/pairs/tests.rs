@@ -1,6 +1,7 @@
 use super::*;
 use crate::steward::clerk::ClerkMark;
 use crate::steward::conversation::ToolCall;
+use serde_json::Value;
 
 fn claim(page: &str, number: u32, statement: &str) -> PairedClaim {
     PairedClaim {

@@ -4,10 +4,10 @@
 
 use super::ReviewFinding;
 use crate::action::plan::ContentHash;
-use crate::record::plain_text::to_one_line;
-use crate::steward::conversation::{Conversation, ModelTurn, ToolDefinition, ToolForm};
+use crate::steward::conversation::{Conversation, ModelTurn, ToolForm};
 use crate::wiki::claims::read_claims;
 use crate::wiki::page::WikiPage;
+use crate::wiki::verifier::report::{ReportQuestion, describe_item, describe_text, read_reported, shorten_words};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,10 +17,6 @@ const MAX_CALL_TEXT: usize = 60_000;
 pub(super) const MAX_PAGE_TEXT: usize = 20_000;
 /// The most findings of one kind that are kept of a call.
 const MAX_FINDINGS: usize = 20;
-/// The longest words of a finding that are kept, in characters.
-const MAX_WORDS: usize = 300;
-/// The most tokens of an answer.
-const MAX_TOKENS: u32 = 4_000;
 /// The tool by which it answers.
 pub(super) const REPORT: &str = "report_review";
 
@@ -159,54 +155,40 @@ impl ReviewBatch {
     }
 
     pub(in crate::wiki) fn build_conversation(&self, form: ToolForm) -> Conversation {
-        let list = |fields: &[&str]| {
-            let properties: serde_json::Map<String, Value> =
-                fields.iter().map(|field| ((*field).to_owned(), json!({"type": "string"}))).collect();
-            let item = json!({
-                "type": "object", "additionalProperties": false, "required": fields, "properties": properties,
-            });
-            json!({"type": "array", "items": item})
-        };
-        let lists = ["contradictions", "stale", "missing_pages", "missing_links", "gaps"];
-        let parameters = json!({
-            "type": "object", "additionalProperties": false, "required": lists,
-            "properties": {
-                "contradictions": list(&["first", "second"]),
-                "stale": list(&["claim", "reason"]),
-                "missing_pages": list(&["title", "reason"]),
-                "missing_links": list(&["from", "to"]),
-                "gaps": list(&["gap", "search"]),
-            },
-        });
-        let description = "Report what is wrong with these pages, or missing.";
-        Conversation {
+        let list = |first, second| describe_item(&[(first, describe_text()), (second, describe_text())]);
+        let question = ReportQuestion {
             rules: RULES,
             data: self.describe(),
-            tools: vec![ToolDefinition { name: REPORT, description, parameters }],
-            form,
-            past: Vec::new(),
-            max_tokens: MAX_TOKENS,
-        }
+            tool: REPORT,
+            description: "Report what is wrong with these pages, or missing.",
+            lists: vec![
+                ("contradictions", list("first", "second")),
+                ("stale", list("claim", "reason")),
+                ("missing_pages", list("title", "reason")),
+                ("missing_links", list("from", "to")),
+                ("gaps", list("gap", "search")),
+            ],
+        };
+        question.build_conversation(form)
     }
 
     /// Reads an answer. What it names and the pages do not have is left out.
     pub(in crate::wiki) fn read_answer(&self, turn: &ModelTurn) -> Result<BatchReview, String> {
-        let call = turn.calls.iter().find(|call| call.name == REPORT).ok_or("it reported nothing")?;
-        let arguments = call.arguments.clone().ok_or("its report was cut off")?;
-        let reported: ReportedReview =
-            serde_json::from_value(Value::Object(arguments)).map_err(|_| "its report has another form".to_owned())?;
+        let reported: ReportedReview = read_reported(turn, REPORT)?;
         let is_claim = |name: &str| self.pages.iter().any(|page| page.claims.iter().any(|claim| claim == name));
         let pairs = reported.contradictions.into_iter().map(|it| [it.first, it.second]);
         let pairs = pairs.filter(|[first, second]| first != second && is_claim(first) && is_claim(second));
         let stale = reported.stale.into_iter().filter(|it| is_claim(&it.claim));
-        let stale = stale.map(|it| ReviewFinding::StaleClaim { claim: it.claim, reason: shorten(&it.reason) });
+        let stale = stale.map(|it| ReviewFinding::StaleClaim { claim: it.claim, reason: shorten_words(&it.reason) });
         let missing = reported.missing_pages.into_iter().filter(|it| !self.has_page(&it.title));
-        let missing =
-            missing.map(|it| ReviewFinding::MissingPage { title: shorten(&it.title), reason: shorten(&it.reason) });
+        let missing = missing.map(|it| ReviewFinding::MissingPage {
+            title: shorten_words(&it.title),
+            reason: shorten_words(&it.reason),
+        });
         let links = reported.missing_links.into_iter().filter(|it| self.lacks_link(&it.from, &it.to));
         let links = links.map(|it| ReviewFinding::MissingLink { from: it.from, to: it.to });
         let gaps = reported.gaps.into_iter();
-        let gaps = gaps.map(|it| ReviewFinding::Gap { gap: shorten(&it.gap), search: shorten(&it.search) });
+        let gaps = gaps.map(|it| ReviewFinding::Gap { gap: shorten_words(&it.gap), search: shorten_words(&it.search) });
         let findings = stale
             .take(MAX_FINDINGS)
             .chain(missing.take(MAX_FINDINGS))
@@ -230,8 +212,4 @@ impl ReviewBatch {
         let is_to = |link: &String| *link == to.slug || to.names.contains(link);
         from.slug != to.slug && !from.links.iter().any(is_to)
     }
-}
-
-fn shorten(words: &str) -> String {
-    to_one_line(words).chars().take(MAX_WORDS).collect()
 }

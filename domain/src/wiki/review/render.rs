@@ -7,7 +7,7 @@ use super::{ReviewFinding, WikiReview};
 use crate::record::plain_text::{count_noun, escape_one_line};
 use crate::wiki::claims::{Claim, MAX_STATEMENT, read_claims};
 use crate::wiki::names::{find_free_slug, name_folder};
-use crate::wiki::page::WikiPage;
+use crate::wiki::page::{LINT_KIND, WikiPage};
 use crate::wiki::page_text::{AnchoredText, NewPage};
 use crate::wiki::quote::Anchor;
 use crate::wiki::verify::{HIDING, list_code};
@@ -15,8 +15,6 @@ use std::collections::BTreeSet;
 
 /// The most bytes of the text of a page, without its footnotes.
 const MAX_TEXT: usize = 32 * 1024;
-/// The kind of pages that report what is wrong.
-const KIND: &str = "lint";
 
 /// Says whether the quote of an anchor stands in its source.
 pub type SoundCheck<'a> = &'a dyn Fn(&Anchor) -> bool;
@@ -65,7 +63,7 @@ pub fn render_review(review: &WikiReview, pages: &[WikiPage], is_sound: Option<S
     let sources: BTreeSet<String> = body.anchors.values().map(|anchor| anchor.source.clone()).collect();
     let page = NewPage {
         slug: slug.clone(),
-        kind: KIND.to_owned(),
+        kind: LINT_KIND.to_owned(),
         title,
         sources: sources.into_iter().collect(),
         confidence: 0.5,
@@ -74,7 +72,7 @@ pub fn render_review(review: &WikiReview, pages: &[WikiPage], is_sound: Option<S
         tags: Vec::new(),
         aliases: Vec::new(),
     };
-    ReviewPage { file: format!("{}/{slug}.md", name_folder(KIND)), text: page.render(&body) }
+    ReviewPage { file: format!("{}/{slug}.md", name_folder(LINT_KIND)), text: page.render(&body) }
 }
 
 fn describe_counts(review: &WikiReview, shown: u64) -> String {

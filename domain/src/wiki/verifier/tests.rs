@@ -4,6 +4,7 @@ use super::*;
 use crate::steward::conversation::ToolCall;
 use crate::wiki::path::PagePath;
 use crate::wiki::quote::Anchor;
+use serde_json::Value;
 
 const SOURCE: &str = "It may rain. The lease of plot 12 ends on 31 March 2027, unless it is extended. Nobody pays.";
 

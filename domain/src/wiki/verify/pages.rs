@@ -14,7 +14,7 @@ use crate::wiki::details::{AnchorRecord, ClaimChange, ClaimRecord};
 use crate::wiki::finding::Severity;
 use crate::wiki::names::name_folder;
 use crate::wiki::overview::OVERVIEW;
-use crate::wiki::page::{WikiPage, read_page};
+use crate::wiki::page::{LINT_KIND, WikiPage, read_page};
 use crate::wiki::plan::RunFile;
 use crate::wiki::query::QUESTION_HEADING;
 use crate::wiki::quote::{Anchor, QuoteError};
@@ -111,7 +111,7 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
     // Pages that report on others need no footnote.
     let is_exempt = match after.kind.as_str() {
         OVERVIEW => true,
-        "lint" => input.run_type == WikiRunType::Lint,
+        LINT_KIND => input.run_type == WikiRunType::Lint,
         ARCHIVE => input.run_type == WikiRunType::Archive,
         _ => false,
     };

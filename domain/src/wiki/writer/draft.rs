@@ -13,7 +13,7 @@ use crate::steward::conversation::{ToolCall, ToolReply};
 use crate::wiki::manifest::EffectiveManifest;
 use crate::wiki::merge::SplitBody;
 use crate::wiki::names::{name_folder, name_kind, name_summary};
-use crate::wiki::page::{WikiPage, read_page};
+use crate::wiki::page::{LINT_KIND, WikiPage, read_page};
 use crate::wiki::path::{PagePath, WikiFileKind};
 use crate::wiki::plan::RunFile;
 use crate::wiki::quote::QuoteFinder;
@@ -159,14 +159,14 @@ impl<'a> RunDraft<'a> {
             }
             WriterCall::ReadPage { slug } => {
                 let page = self.find_slug(&slug)?;
-                if page.kind == "lint" {
+                if page.kind == LINT_KIND {
                     return Err("error: it is a report about pages, and holds no knowledge".to_owned());
                 }
                 Ok(page.document.body().chars().take(MAX_REPLY).collect())
             }
             WriterCall::SearchWiki { query } => {
                 let hits = search_pages(&self.pages, &query, &PageFilter::default(), MAX_HITS);
-                let known = hits.iter().filter(|hit| hit.kind != "lint");
+                let known = hits.iter().filter(|hit| hit.kind != LINT_KIND);
                 let lines: String =
                     known.map(|hit| format!("{} ({}): {}\n", hit.slug, hit.title, hit.passage)).collect();
                 Ok(if lines.is_empty() {
