@@ -271,8 +271,13 @@ async fn hold_turn(held: usize) {
     desk.is_sound().await;
 }
 
-/// Reports all claims of a question: those whose statement holds the word do not stand.
+/// Reports all claims of a question: those whose statement holds the word do not stand. No pair of claims disagrees.
 pub(crate) fn report(asked: &Asked, wrong: &str) -> Says {
+    if let Some(pairs) = asked.question.get("pairs") {
+        let agree = |pair: &Value| json!({"id": pair["id"], "relation": "supports", "reason": "Both say so."});
+        let pairs: Vec<Value> = pairs.as_array().unwrap().iter().map(agree).collect();
+        return Says::Calls(vec![call("report_pairs", json!({"pairs": pairs}))]);
+    }
     let verdict = |claim: &Value| {
         let is_wrong = claim["statement"].as_str().unwrap().contains(wrong);
         let support = if is_wrong { "does_not_support" } else { "supports" };
