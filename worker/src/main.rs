@@ -18,7 +18,7 @@ mod telemetry;
 mod temporal;
 
 use clap::Parser;
-use cli::output::{CommandExit, CommandOutput};
+use cli::output::{CommandError, CommandExit, CommandOutput};
 use cli::{Cli, CliCommand};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -157,6 +157,9 @@ fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
     let _ = writeln!(std::io::stderr(), "steward: {}", cli::output::escape_text(&message));
     if json {
         cli::output::print_json_error(&message);
+    }
+    if let Some(error) = e.chain().find_map(|cause| cause.downcast_ref::<CommandError>()) {
+        return ExitCode::from(error.exit() as u8);
     }
     // A namespace of another vault, a mapping that nobody accepted, more runs than allowed and a drain are refusals (3). Any other error is a failure (1).
     let is_refusal = |cause: &(dyn std::error::Error + 'static)| {

@@ -2,6 +2,7 @@
 //!
 //! A refusal is a value. A repeated call finds what an earlier one did.
 
+use super::stage::{StagedAgain, stage_again};
 use super::{CONFLICT, NOT_FOUND, STALE, STOPPED, UNPROCESSABLE, commit_run, refuse};
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::record::path::RecordPath;
@@ -97,8 +98,31 @@ pub(super) fn change(
         WikiRequest::Approve { run, staged, override_reason, in_terminal } => {
             let override_reason = override_reason.as_deref();
             let approval = RunApproval { staged, by: &input.by, override_reason, in_terminal: *in_terminal };
-            Ok(describe_commit(commit_run(writer, run, Some(&approval), &request.workflow)?))
+            approve(writer, run, &approval, &request.workflow)
         }
+    }
+}
+
+/// Commits what a person saw. If its pages changed since, it is made again, and committed if it does the same to every claim.
+fn approve(
+    writer: &VaultWriter,
+    run: &RunId,
+    approval: &RunApproval<'_>,
+    workflow: &WorkflowRef,
+) -> Result<WikiRunOutput, WikiRunError> {
+    let commit = |approval: &RunApproval<'_>| commit_run(writer, run, Some(approval), workflow);
+    let committed = commit(approval)?;
+    if committed != CommitIngestOutput::Stale || approval.override_reason.is_some() {
+        return Ok(describe_commit(committed));
+    }
+    match stage_again(writer.root(), run)? {
+        StagedAgain::Same(staged) => Ok(describe_commit(commit(&RunApproval { staged: &staged, ..*approval })?)),
+        StagedAgain::Changed => Ok(refuse_with(
+            CONFLICT,
+            "its pages changed since it was made, so it was made again, and is another one now: look at it once more",
+        )),
+        StagedAgain::Impossible => Ok(refuse_with(CONFLICT, STALE)),
+        StagedAgain::Refused { status, message } => Ok(WikiRunOutput::Refused { status, message }),
     }
 }
 

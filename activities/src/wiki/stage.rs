@@ -6,8 +6,10 @@ use super::{CONFLICT, STOPPED, read_files, reject};
 use chrono::Utc;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use steward_domain::action::plan::ContentHash;
 use steward_domain::gates::mode::Mode;
 use steward_domain::time::format_millis;
+use steward_domain::wiki::effects::list_claim_effects;
 use steward_domain::wiki::gates::{RunCause, RunDisposition, RunGates, WikiSettings};
 use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
 use steward_domain::wiki::verifier::VerifierStep;
@@ -267,6 +269,42 @@ fn check_pages(
     match session.find_next_step() {
         VerifierStep::Passed => Ok(CheckedPages::Checked { run: Box::new(session.into_run()), is_verified: true }),
         VerifierStep::Send { .. } | VerifierStep::Found(_) | VerifierStep::Spent => Ok(CheckedPages::Verifying),
+    }
+}
+
+/// What staging a run again came to.
+pub(super) enum StagedAgain {
+    /// It does the same to every claim. Its hash.
+    Same(ContentHash),
+    /// It does something else, and waits for a person again.
+    Changed,
+    /// Only a new run can do it.
+    Impossible,
+    Refused {
+        status: u16,
+        message: String,
+    },
+}
+
+/// Makes the pages of a run that waits again, because pages of the wiki changed meanwhile.
+pub(super) fn stage_again(root: &VaultRoot, run: &RunId) -> Result<StagedAgain, WikiRunError> {
+    let run = StagedRuns::new(root).open(run)?;
+    if run.meta.source.is_none() {
+        return Ok(StagedAgain::Impossible);
+    }
+    let seen = list_claim_effects(&read_files(&run)?);
+    let wiki = read_wiki(root, &run.meta.wiki, &run.meta.folder)?;
+    let (run, wiki) = match stage_pages(root, wiki, run)? {
+        StagedPages::Staged(staged) => *staged,
+        StagedPages::Writing => return Ok(StagedAgain::Impossible),
+        StagedPages::Refused { status, message } => return Ok(StagedAgain::Refused { status, message }),
+    };
+    match run.read_staged()? {
+        Some((plan, files)) if list_claim_effects(&files) == seen => Ok(StagedAgain::Same(plan.hash())),
+        _ => match leave_to_person(root, &wiki, &run, "; its pages changed, so it was made again")? {
+            Some((status, message)) => Ok(StagedAgain::Refused { status, message }),
+            None => Ok(StagedAgain::Changed),
+        },
     }
 }
 

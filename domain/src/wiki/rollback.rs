@@ -14,8 +14,10 @@ use super::merge::{PageMergeError, merge_page};
 use super::page::{WikiPage, read_page};
 use super::path::{PagePath, PagePathError, WikiFileKind};
 use super::plan::RunFile;
+use super::settle::unwrap_single_sides;
 use crate::action::plan::ContentHash;
 use blocks::take_out_blocks;
+use chrono::{DateTime, Utc};
 
 /// What a rollback would do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,7 +87,8 @@ pub enum EditedPages {
 /// Plans to take a run back; [`RollbackPlan::settle_names`] completes it.
 ///
 /// `folder` is that of the wiki, and `missing` are the files that the run did not reach. `read` gives the present content of
-/// a file, `None` if it does not exist, or why it cannot be read.
+/// a file, `None` if it does not exist, or why it cannot be read. `at` is the moment of the rollback. Where it leaves one side of a
+/// dispute, that side stays without the block.
 ///
 /// # Errors
 /// A path in the record that is none of a wiki: the record was edited.
@@ -94,6 +97,7 @@ pub fn invert(
     folder: &str,
     missing: &[String],
     edited: EditedPages,
+    at: DateTime<Utc>,
     read: impl Fn(&PagePath) -> Result<Option<Vec<u8>>, String>,
 ) -> Result<RollbackPlan, PagePathError> {
     let mut plan = RollbackPlan::default();
@@ -117,7 +121,7 @@ pub fn invert(
                 let slug = read_page(&record.file, after.as_bytes()).page.map(|page| page.slug);
                 plan.gone.extend(slug.map(|slug| GonePage { file: record.file.clone(), slug }));
             }
-            PageRollback::Change(file) => plan.files.push(file),
+            PageRollback::Change(file) => plan.files.push(unwrap_disputes(file, at)),
             PageRollback::Kept(reason) => plan.kept.push(KeptPage { file: record.file.clone(), reason }),
             PageRollback::Conflict(_) | PageRollback::Overlap { .. } if edited == EditedPages::Keep => {
                 plan.kept.push(KeptPage { file: record.file.clone(), reason: KeptReason::Edited });
@@ -194,6 +198,13 @@ impl RollbackPlan {
         apply_files(&mut after, &self.files);
         after
     }
+}
+
+fn unwrap_disputes(mut file: RunFile, at: DateTime<Utc>) -> RunFile {
+    if let Some(now) = &file.before {
+        file.after = file.after.map(|left| unwrap_single_sides(file.path.file(), now, left, at));
+    }
+    file
 }
 
 /// A page before the run, as the run left it, and as it is now.

@@ -68,6 +68,37 @@ pub fn settle_dispute(page: &WikiPage, claim: &str, keep: &str, at: DateTime<Utc
     Ok(SettledPage { text: edit_fields(page, &settled, summary, at)?, removed: removed.collect() })
 }
 
+/// The page without the disputes of which a rollback left one side: that side stays with its quotes, and the callout goes.
+///
+/// `now` is the page before the rollback. A block that had one side then was written so by a person, and stays.
+pub(super) fn unwrap_single_sides(file: &str, now: &[u8], left: Vec<u8>, at: DateTime<Utc>) -> Vec<u8> {
+    let Some(known) = read_page(file, now).page else { return left };
+    let was_one_of_many = |side: &Claim| {
+        let holds = |sides: &Vec<Claim>| sides.iter().any(|known| known.statement == side.statement);
+        list_disputes(&known).iter().any(|sides| sides.len() > 1 && holds(sides))
+    };
+    let mut text = left;
+    loop {
+        let Some(page) = read_page(file, &text).page else { return text };
+        let single = list_disputes(&page).into_iter().filter(|sides| sides.len() == 1).flatten().find(was_one_of_many);
+        let Some(side) = single else { return text };
+        match settle_dispute(&page, &side.id, &side.id, at) {
+            Ok(settled) => text = settled.text.into_bytes(),
+            Err(_) => return text,
+        }
+    }
+}
+
+/// The sides of each dispute of a page.
+fn list_disputes(page: &WikiPage) -> Vec<Vec<Claim>> {
+    let claims = read_claims(page.document.body(), &page.body.disputed).claims;
+    let sides = |block: &DisputedBlock| {
+        let lines = block.first..=block.last;
+        claims.iter().filter(|claim| lines.contains(&claim.line)).cloned().collect()
+    };
+    page.body.disputed.iter().map(sides).collect()
+}
+
 fn is_named(claim: &Claim, name: &str) -> bool {
     claim.id == name || claim.labels.iter().any(|label| label == name)
 }
@@ -231,6 +262,23 @@ mod tests {
         assert_eq!(summary(&page, &new.label), "it ends in 2029.");
         assert_eq!(summary(&page, &old.label), "The lease ends in 2027.");
         assert_eq!(summary(&summed("Plot 12 and its lease."), &new.label), "Plot 12 and its lease.");
+    }
+
+    #[test]
+    fn a_dispute_of_which_one_side_is_left_is_unwrapped_and_one_that_a_person_wrote_so_is_not() {
+        let ([old, new, _], page) = (anchors(), page(&block()));
+        let now = page.document.as_str();
+        let left = now.replace(&format!("The lease ends\nin 2027.[^{}]\n\n", old.label), "");
+        let at = "2026-11-23T10:00:00Z".parse().unwrap();
+        let unwrap = |now: &str| {
+            let text = unwrap_single_sides("entities/plot-12.md", now.as_bytes(), left.clone().into_bytes(), at);
+            String::from_utf8(text).unwrap()
+        };
+        let unwrapped = unwrap(now);
+        assert!(!unwrapped.contains("disputed") && !unwrapped.contains("⚠️") && !unwrapped.contains("contradicts"));
+        let rest = format!("I must ask.\n\n**Updated 2026-11-22 per letter:** it ends in 2029.[^{}]\n\n", new.label);
+        assert!(unwrapped.contains(&rest), "{unwrapped}");
+        assert_eq!(unwrap(&left), left);
     }
 
     #[test]

@@ -33,7 +33,7 @@ async fn a_person_settles_a_dispute_and_takes_that_back() {
     let page = desk.read("comparisons/end-of-the-lease.md");
     let claim = format!("end-of-the-lease#{OLD}");
     desk.wiki(&["settle", "allotment", &claim, "--keep", "c00000000"]).await.expect(3);
-    desk.wiki(&["settle", "allotment", "end-of-the-lease", "--keep", NEW]).await.expect(1);
+    desk.wiki(&["settle", "allotment", "end-of-the-lease", "--keep", NEW]).await.expect(2);
     assert_eq!(desk.read("comparisons/end-of-the-lease.md"), page);
     desk.wiki(&["settle", "allotment", &claim, "--keep", NEW]).await.expect(0);
     let settled = desk.read("comparisons/end-of-the-lease.md");

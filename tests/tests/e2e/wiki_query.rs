@@ -78,7 +78,7 @@ async fn a_question_is_answered_with_quotes_and_kept_as_a_page() {
     assert!(!desk.has(again["filed"]["pages"][0].as_str().unwrap()));
     desk.is_sound().await;
     let long = "why ".repeat(300);
-    assert!(desk.wiki(&["query", "allotment", &long]).await.expect(1).err.contains("at most 1000 characters"));
+    assert!(desk.wiki(&["query", "allotment", &long]).await.expect(2).err.contains("at most 1000 characters"));
     desk.wiki(&["save", "00000000"]).await.expect(1);
 }
 

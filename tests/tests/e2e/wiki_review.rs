@@ -257,6 +257,17 @@ async fn a_contradiction_with_a_page_that_the_run_does_not_touch_goes_back_to_th
             assert_eq!(done["kind"], "committed", "{done:#}");
             let page = desk.read("summaries/summary-2026-11-20-lease.md");
             assert!(page.contains("::: disputed") && page.contains("**Updated "), "{page}");
+            // Without the first document one side is left, and nothing is in dispute any more.
+            let runs = desk.wiki(&["runs", "list", "--json"]).await.expect(0).json();
+            let mut ingests = runs.as_array().unwrap().iter().filter(|run| run["run_type"] == "ingest");
+            let first = ingests.next().unwrap()["run"].as_str().unwrap();
+            desk.wiki(&["runs", "revert", first]).await.expect(0);
+            let page = desk.read("summaries/summary-2026-11-20-lease.md");
+            assert!(page.contains("**Updated ") && page.contains("It ends on 31 March 2029.[^c"), "{page}");
+            for gone in [":::", "Contradiction", "contradicts", "31 March 2027"] {
+                assert!(!page.contains(gone), "{gone} in {page}");
+            }
+            desk.wiki(&["lint", "allotment"]).await.expect(0);
         } else {
             assert_eq!(done["kind"], "refused", "{done:#}");
             let message = done["message"].as_str().unwrap();

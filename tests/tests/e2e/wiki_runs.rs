@@ -13,6 +13,7 @@ pub(crate) const LEASE: &str = "# The lease\n\nThe lease of Plot 12 ends on 31 M
     ## Water\n\nA stopcock is a valve that shuts off the water.\n";
 const LETTER: &str = "# Letter of the council\n\nThe council extends the lease of Plot 12 to 31 March 2029. Plot 12 keeps its \
     water. The council thanks the holder of Plot 12.\n";
+const TAP: &str = "# The tap\n\nA stopcock is a tap that a plumber may turn. A stopcock is closed in winter.\n";
 const WIKI: &str = "wiki/allotment";
 
 /// A wiki in a vault, and documents beside it.
@@ -323,7 +324,7 @@ async fn a_run_waits_for_a_person_who_sees_it_in_a_terminal() {
     let _worker = desk.world.worker_with(&desk.steward).await;
     desk.wiki(&["init", "allotment"]).await.expect(0);
     let mut runs = Vec::new();
-    for (name, text) in [("lease.md", LEASE), ("letter.md", LETTER)] {
+    for (name, text) in [("lease.md", LEASE), ("letter.md", LETTER), ("tap.md", TAP)] {
         let document = desk.write(name, text);
         let done = desk.wiki(&["ingest", "allotment", &document, "--json"]).await.expect(0).json();
         assert_eq!(done[0]["ingested"]["kind"], "pending", "{done:#}");
@@ -337,14 +338,27 @@ async fn a_run_waits_for_a_person_who_sees_it_in_a_terminal() {
     assert!(refused.out.contains("in a terminal"), "{refused}");
     desk.steward.run_in_terminal(&["wiki", "runs", "approve", &short(&runs[0])], "y\n").await.expect(0);
     assert!(desk.has("concepts/plot-12.md"));
-    // The second one was staged when there was no such page, so it is not what the person sees now.
-    let stale = desk.steward.run_in_terminal(&["wiki", "runs", "approve", &short(&runs[1])], "y\n").await;
-    assert!(stale.code == Some(3) && stale.out.contains("stale_plan"), "{stale}");
-    desk.wiki(&["runs", "reject", &short(&runs[1])]).await.expect(0);
-    desk.wiki(&["runs", "reject", &short(&runs[1])]).await.expect(3);
+    // The second one was staged when there was no such page. Made again it says the same on it, as the person saw.
+    desk.steward.run_in_terminal(&["wiki", "runs", "approve", &short(&runs[1])], "y\n").await.expect(0);
+    let page = desk.read("concepts/plot-12.md");
+    assert!(page.contains("31 March 2027") && page.contains("31 March 2029"), "{page}");
+    // The third one would write on another page now, which the person has not seen.
+    let stopcock = desk.read("concepts/stopcock.md");
+    desk.edit("concepts/stopcock.md", |text| text.replace("kind: concept", "kind: entity"));
+    let folder = desk.world.vault.path().join(WIKI);
+    std::fs::create_dir_all(folder.join("entities")).unwrap();
+    std::fs::rename(folder.join("concepts/stopcock.md"), folder.join("entities/stopcock.md")).unwrap();
+    let changed = desk.steward.run_in_terminal(&["wiki", "runs", "approve", &short(&runs[2])], "y\n").await;
+    assert!(changed.code == Some(3) && changed.out.contains("look at it once more"), "{changed}");
+    assert_eq!(desk.read("entities/stopcock.md"), stopcock.replace("kind: concept", "kind: entity"));
+    let shown = desk.wiki(&["runs", "show", &short(&runs[2])]).await.expect(0).out;
+    assert!(shown.contains("entities/stopcock.md") && !shown.contains("concepts/stopcock.md"), "{shown}");
+    desk.wiki(&["runs", "reject", &short(&runs[2])]).await.expect(0);
+    desk.wiki(&["runs", "reject", &short(&runs[2])]).await.expect(3);
+    desk.wiki(&["lint", "allotment", "--fix"]).await.expect(0);
     let listed = desk.wiki(&["runs", "list", "allotment", "--json"]).await.expect(0).json();
     let states: Vec<&str> = listed.as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
-    assert_eq!(states, ["committed", "rejected"], "{listed:#}");
+    assert_eq!(states, ["committed", "committed", "rejected", "committed"], "{listed:#}");
     desk.is_sound().await;
 }
 

@@ -339,8 +339,8 @@ async fn what_the_verifier_refuses_three_times_or_does_not_answer_is_not_committ
     let arguments = ["wiki", "runs", "override", run, "--reason", "the | letter says so"];
     let unseen = desk.steward.run(&arguments).await.expect(3);
     assert!(unseen.out.contains("wiki runs override") && !desk.has("entities/plot-12.md"), "{unseen}");
-    desk.steward.run(&["wiki", "runs", "approve", run]).await.expect(1);
-    desk.steward.run_in_terminal(&[&arguments[..], &["--json"]].concat(), "y\n").await.expect(1);
+    desk.steward.run(&["wiki", "runs", "approve", run]).await.expect(3);
+    desk.steward.run_in_terminal(&[&arguments[..], &["--json"]].concat(), "y\n").await.expect(2);
     desk.steward.run_in_terminal(&["wiki", "runs", "override", run, "--reason", " "], "y\n").await.expect(3);
     assert!(!desk.has("entities/plot-12.md"));
     desk.steward.run_in_terminal(&arguments, "y\n").await.expect(0);
@@ -376,14 +376,14 @@ async fn a_person_limits_one_run_and_lets_another_go_unchecked() {
     let ingest = async |steward: &Steward, more: &[&str]| {
         steward.run(&[&["wiki", "ingest", "allotment", document.as_str(), "--json"], more].concat()).await
     };
-    ingest(&desk.steward, &["--budget", "pages=3"]).await.expect(1);
+    ingest(&desk.steward, &["--budget", "pages=3"]).await.expect(2);
     let spent = ingest(&desk.steward, &["--budget", "calls=1"]).await.expect(3).json();
     let message = spent[0]["ingested"]["message"].as_str().unwrap();
     assert!(message.starts_with("budget") && writer.asked().len() == 1, "{spent:#}");
     // The limit was reached, and no verifier refused it.
     let run = spent[0]["ingested"]["run"].as_str().unwrap();
-    desk.steward.run(&["wiki", "runs", "override", run, "--reason", "mine"]).await.expect(1);
-    let refused = ingest(&desk.steward, &["--no-verify"]).await.expect(1).err;
+    desk.steward.run(&["wiki", "runs", "override", run, "--reason", "mine"]).await.expect(3);
+    let refused = ingest(&desk.steward, &["--no-verify"]).await.expect(3).err;
     assert!(refused.contains("STEWARD_WIKI_ALLOW_UNVERIFIED"), "{refused}");
     let open = desk.steward.with("STEWARD_WIKI_ALLOW_UNVERIFIED", "true");
     let held = ingest(&open, &["--no-verify"]).await.expect(3).json();

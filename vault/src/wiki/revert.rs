@@ -7,14 +7,14 @@
 use crate::action::chain::{self, ChainError};
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
-use crate::wiki::runs::{RunSummary, list_runs};
+use crate::wiki::runs::{self, RunSummary, list_runs};
 use crate::wiki::state::{ReadWikiError, read_current, read_wiki};
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::record::path::RecordPath;
 use steward_domain::wiki::IDEAS_FILE;
 use steward_domain::wiki::assemble::{AssembleError, ProvenanceChange, RunReport, assemble_run};
-use steward_domain::wiki::details::{RecordedContent, WikiDetails, WikiDetailsError};
+use steward_domain::wiki::details::{FileRecord, RecordedContent, WikiDetails, WikiDetailsError};
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::plan::{WikiPlanError, WikiRun, close};
 use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, RollbackPlan, invert};
@@ -110,16 +110,21 @@ impl VaultWriter {
         // It is read first. So a run that is committed while the pages are read makes this one start again.
         let wiki = read_wiki(self.root(), &reverted.wiki, &reverted.folder)?;
         let read = |path: &PagePath| read_current(self.root(), path);
-        let mut plan = invert(&details, &reverted.folder, &record.missing_files, request.edited, read)?;
+        let mut plan = invert(&details, &reverted.folder, &record.missing_files, request.edited, request.at, read)?;
         plan.settle_names(&wiki.state.pages, &wiki.unreadable, request.edited);
         if !plan.conflicts.is_empty() {
+            name_causes(self.root(), &mut plan.conflicts, &runs, &reverted.run);
             return Err(RevertError::Conflicts(plan.conflicts));
         }
         if plan.files.is_empty() {
             return Err(RevertError::Nothing(plan.kept));
         }
         let stands_again = count_rollbacks(&runs, &reverted.run) % 2 == 1;
-        let report = describe_report(request, &Rollback { mark: &run.mark, stands_again }, &plan, &details);
+        let mut report = describe_report(request, &Rollback { mark: &run.mark, stands_again }, &plan, &details);
+        let first = runs.iter().find(|known| stands_again && reverted.reverts.as_ref() == Some(&known.run));
+        if let Some(first) = first.and_then(|first| runs::read_run(self.root(), &first.record)) {
+            report.ideas = list_ideas(&first.files);
+        }
         let kept = std::mem::take(&mut plan.kept);
         let assembled = assemble_run(wiki.state, plan.files, &report)?;
         let receipt = self.commit_run(&close(run, assembled.files)?)?;
@@ -169,6 +174,33 @@ fn count_rollbacks(runs: &[RunSummary], run: &RunId) -> usize {
     std::iter::successors(reverts(run), reverts).take(runs.len()).count()
 }
 
+/// Says of each conflict which later run wrote the words that are in the way, or that a person did.
+fn name_causes(root: &VaultRoot, conflicts: &mut [RollbackConflict], runs: &[RunSummary], run: &RunId) {
+    let later = runs.iter().skip_while(|known| known.run != *run).skip(1);
+    let later: Vec<_> = later.filter_map(|known| runs::read_run(root, &known.record)).collect();
+    for conflict in conflicts.iter_mut() {
+        let Some(words) = conflict.words.as_deref().filter(|words| !words.is_empty()) else { continue };
+        let wrote = |file: &FileRecord| match &file.content {
+            RecordedContent::Page { before, after } => {
+                file.file == conflict.file && after.contains(words) && !before.contains(words)
+            }
+            RecordedContent::Hashes | RecordedContent::Entry(_) | RecordedContent::Accepted(_) => false,
+        };
+        let cause = later.iter().rev().find(|known| known.files.iter().any(wrote));
+        let cause = cause.map_or_else(|| "by hand".to_owned(), |known| format!("by the run {}", known.summary.run));
+        conflict.reason = format!("{} {cause}", conflict.reason);
+    }
+}
+
+/// The questions that a run kept, as they stand in the file.
+fn list_ideas(files: &[FileRecord]) -> Vec<String> {
+    let entries = files.iter().filter(|file| file.file == IDEAS_FILE).filter_map(|file| match &file.content {
+        RecordedContent::Entry(text) => Some(text),
+        RecordedContent::Hashes | RecordedContent::Page { .. } | RecordedContent::Accepted(_) => None,
+    });
+    entries.flat_map(|text| text.lines()).filter(|line| line.starts_with("- ")).map(str::to_owned).collect()
+}
+
 /// A rollback.
 struct Rollback<'a> {
     mark: &'a WikiMark,
@@ -190,17 +222,13 @@ fn describe_report(
     if !kept.is_empty() {
         bullets.push(format!("kept: {}", names(&mut kept.iter().map(|page| page.file.as_str()))));
     }
-    let ideas = details.files.iter().filter(|file| file.file == IDEAS_FILE).filter_map(|file| match &file.content {
-        RecordedContent::Entry(text) => Some(text.lines().map(str::to_owned).collect::<Vec<_>>()),
-        RecordedContent::Hashes | RecordedContent::Page { .. } | RecordedContent::Accepted(_) => None,
-    });
     RunReport {
         provenance: match mark.source.clone() {
             None => ProvenanceChange::Nothing,
             Some(source) if rollback.stands_again => ProvenanceChange::Add(source),
             Some(source) => ProvenanceChange::Remove(source),
         },
-        dropped_ideas: ideas.flatten().filter(|line| line.starts_with("- ")).collect(),
+        dropped_ideas: list_ideas(&details.files),
         ..RunReport::manual(&mark.run, request.at, format!("Took back {reverted}"), bullets)
     }
 }

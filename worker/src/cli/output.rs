@@ -29,6 +29,24 @@ pub(crate) enum CommandExit {
     Faults = 4,
 }
 
+/// A command did nothing because of a rule, or because of how it was called.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CommandError {
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl CommandError {
+    pub(crate) fn exit(&self) -> CommandExit {
+        match self {
+            Self::Usage(_) => CommandExit::Usage,
+            Self::Refused(_) => CommandExit::Refused,
+        }
+    }
+}
+
 /// How output is printed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommandOutput {

@@ -19,7 +19,7 @@ mod status;
 mod validate;
 mod why;
 
-use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
 use crate::cli::wiki::WikiCommand;
 use crate::commands::wiki::ingest::IngestOptions;
 use crate::commands::wiki::lint::LintChanges;
@@ -52,14 +52,14 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
             match paths.as_slice() {
                 paths if !accept => validate::run(paths, out),
                 [folder] => accept::run(vault, folder, out).await,
-                _ => bail!("--accept needs exactly one wiki"),
+                _ => bail!(CommandError::Usage("--accept needs exactly one wiki".to_owned())),
             }
         }
         WikiCommand::Ingest { wiki, documents, draft, dry_run, no_verify, budget, supersedes } => {
             let mut limits = RunLimits::default();
             for limit in &budget {
                 if let Err(reason) = limits.set(limit) {
-                    bail!("--budget: {}", escape_text(&reason));
+                    bail!(CommandError::Usage(format!("--budget: {}", escape_text(&reason))));
                 }
             }
             let options = IngestOptions { dry_run, draft, unverified: no_verify, limits, supersedes };
@@ -154,10 +154,10 @@ async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::R
     let template = render_wiki(name, Utc::now())?;
     let manifest = root.path().join(WIKIS_FOLDER).join(name).join(MANIFEST_FILE);
     if let Some(accepted) = find_accepted(&root, name)?.filter(|_| manifest.symlink_metadata().is_err()) {
-        bail!(
+        bail!(CommandError::Refused(format!(
             "the wiki `{name}` has lost its {MANIFEST_FILE}: restore the file; {} holds the text that was accepted last",
             accepted.record
-        );
+        )));
     }
     let folder = create_wiki(&root, name, &template)?;
     let relative = folder.strip_prefix(root.path()).unwrap_or(&folder).to_string_lossy().into_owned();

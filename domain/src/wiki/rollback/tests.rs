@@ -25,7 +25,11 @@ fn read(files: &Files, path: &PagePath) -> Result<Option<Vec<u8>>, String> {
 }
 
 fn rollback(files: Vec<FileRecord>, now: &Files, edited: EditedPages) -> RollbackPlan {
-    invert(&WikiDetails { files, claims: Vec::new() }, FOLDER, &[], edited, |path| read(now, path)).unwrap()
+    invert(&WikiDetails { files, claims: Vec::new() }, FOLDER, &[], edited, moment(), |path| read(now, path)).unwrap()
+}
+
+fn moment() -> DateTime<Utc> {
+    "2026-11-23T10:00:00Z".parse().unwrap()
 }
 
 fn now(files: &[(&str, &str)]) -> Files {
@@ -204,10 +208,10 @@ fn files_that_the_run_did_not_reach_and_other_kinds_are_left_alone() {
     let details = WikiDetails { files, claims: Vec::new() };
     let missing = ["wiki/plot/entities/a.md".to_owned()];
     let wiki = now(&[("entities/a.md", "new")]);
-    let plan = invert(&details, FOLDER, &missing, EditedPages::Refuse, |path| read(&wiki, path)).unwrap();
+    let plan = invert(&details, FOLDER, &missing, EditedPages::Refuse, moment(), |path| read(&wiki, path)).unwrap();
     assert_eq!(plan, RollbackPlan::default());
     let edited = WikiDetails { files: vec![record("../task/pay.md", Some("a"), Some("b"))], claims: Vec::new() };
-    assert!(invert(&edited, FOLDER, &[], EditedPages::Refuse, |path| read(&wiki, path)).is_err());
+    assert!(invert(&edited, FOLDER, &[], EditedPages::Refuse, moment(), |path| read(&wiki, path)).is_err());
 }
 
 /// A body whose lines are all different, as those of real pages nearly are.

@@ -3,7 +3,7 @@
 //! A file from elsewhere is copied into `sources/`. Each source is one run: it changes all its pages, or none.
 
 use super::{OpenedWikis, open_vault, preview};
-use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
 use crate::commands::resolve::request_from_vault;
 use crate::config::{ClerkChoice, StewardConfig};
 use anyhow::{Context, bail};
@@ -114,10 +114,12 @@ pub(super) async fn run(
         return Ok(CommandExit::Ok);
     }
     if options.unverified && !config.wiki_allow_unverified {
-        bail!("--no-verify needs STEWARD_WIKI_ALLOW_UNVERIFIED=true");
+        bail!(CommandError::Refused("--no-verify needs STEWARD_WIKI_ALLOW_UNVERIFIED=true".to_owned()));
     }
     match &options.supersedes {
-        Some(_) if targets.len() > 1 => bail!("--supersedes needs exactly one document"),
+        Some(_) if targets.len() > 1 => {
+            bail!(CommandError::Usage("--supersedes needs exactly one document".to_owned()))
+        }
         Some(old) if !contents.sources.contains_key(old) => {
             bail!("--supersedes: there is no source `{}`: `steward wiki sources {wiki}` shows all", escape_text(old))
         }
@@ -266,7 +268,10 @@ fn find_targets(
         }
     }
     if targets.len() > MAX_FILES {
-        bail!("{} files are too many for one command, which takes at most {MAX_FILES}: name fewer", targets.len());
+        bail!(CommandError::Usage(format!(
+            "{} files are too many for one command, which takes at most {MAX_FILES}: name fewer",
+            targets.len()
+        )));
     }
     Ok(targets)
 }
@@ -315,7 +320,7 @@ fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
             }
         }
         if files.len() > MAX_FILES {
-            bail!("{} holds more than {MAX_FILES} files: name fewer", folder.display());
+            bail!(CommandError::Usage(format!("{} holds more than {MAX_FILES} files: name fewer", folder.display())));
         }
     }
     files.sort();

@@ -9,10 +9,14 @@ use super::{CheckReport, OpenedWiki, validate};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use anyhow::Context;
 use chrono::Utc;
+use std::time::Duration;
 use steward_domain::wiki::MANIFEST_FILE;
 use steward_vault::wiki::health::{CheckedWiki, check_wiki};
 use steward_vault::wiki::lint_log::is_check_due;
 use steward_workflows::{WikiRequest, WikiRunOutput};
+
+/// How long a command waits until its check is noted in the log. A worker that starts later notes it, too.
+const LOG_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is done before the wiki is checked.
 pub(super) struct LintChanges {
@@ -81,12 +85,14 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
     let exit = CheckReport { findings, checked: contents.pages.len() + 1 }.print(out)?;
     if let Some(vault) = wiki.vault.as_ref().filter(|_| is_due) {
         // The report does not depend on it.
-        match request_change(&vault.config, &vault.name, WikiRequest::Lint).await {
-            Ok(WikiRunOutput::Done { .. }) => {}
-            Ok(refused @ WikiRunOutput::Refused { .. }) => {
+        let noting = request_change(&vault.config, &vault.name, WikiRequest::Lint);
+        match tokio::time::timeout(LOG_PATIENCE, noting).await {
+            Ok(Ok(WikiRunOutput::Done { .. })) => {}
+            Ok(Ok(refused @ WikiRunOutput::Refused { .. })) => {
                 eprintln!("the check is not noted in the log: {}", describe_outcome(&refused, ""));
             }
-            Err(e) => eprintln!("the check is not noted in the log: {e:#}"),
+            Ok(Err(e)) => eprintln!("the check is not noted in the log: {e:#}"),
+            Err(_) => eprintln!("the check is noted in the log as soon as a worker runs for the vault"),
         }
     }
     Ok(if is_refused { CommandExit::Refused } else { exit })

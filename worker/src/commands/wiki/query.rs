@@ -4,7 +4,7 @@
 
 use super::ingest::{describe_ingested, find_patience, has_model};
 use super::{OpenedWikis, open_vault};
-use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
 use crate::commands::resolve::request_from_vault;
 use anyhow::{Context, bail};
 use chrono::Utc;
@@ -34,7 +34,9 @@ pub(super) async fn ask(
     find_wiki_folder(&root, wiki)?;
     let length = question.chars().count();
     if length > MAX_QUESTION {
-        bail!("a question has at most {MAX_QUESTION} characters, and this one has {length}");
+        bail!(CommandError::Usage(format!(
+            "a question has at most {MAX_QUESTION} characters, and this one has {length}"
+        )));
     }
     let by = steward_server::access::parse_caller_name(&config.operator)?;
     let (filed_by, patience) = (by.clone(), find_patience(&config));

@@ -4,7 +4,7 @@
 
 use super::requests::{NamedRun, describe_outcome, find_run, print_outcome, request_change};
 use super::{OpenedWikis, open_vault};
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
+use crate::cli::output::{CommandError, CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
 use crate::cli::wiki::RunsCommand;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
@@ -137,7 +137,7 @@ async fn approve(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     if out.json {
-        bail!("a person must see the run first: leave out --json");
+        bail!(CommandError::Usage("a person must see the run first: leave out --json".to_owned()));
     }
     let NamedRun { run, wiki } = find_run(root, name)?;
     let shown = read_shown(root, &run)?;
@@ -145,11 +145,13 @@ async fn approve(
     let staged = match (&shown.staged, &override_reason) {
         (Some(staged), None) if shown.row.waits => staged.clone(),
         (Some(staged), Some(_)) if shown.may_override => staged.clone(),
-        (_, Some(_)) => bail!(
+        (_, Some(_)) => bail!(CommandError::Refused(format!(
             "the run {run} cannot be overridden: it is {}, and no verifier refused what is staged",
             shown.row.describe_state()
-        ),
-        (_, None) => bail!("the run {run} does not wait: it is {}", shown.row.describe_state()),
+        ))),
+        (_, None) => {
+            bail!(CommandError::Refused(format!("the run {run} does not wait: it is {}", shown.row.describe_state())))
+        }
     };
     out.print_text(&describe(&shown))?;
     if !prompt_yes_no("Commit this run?") {

@@ -4,7 +4,7 @@
 
 use super::requests::{print_outcome, request_change};
 use super::{OpenedWikis, open_vault};
-use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
 use anyhow::bail;
 use std::path::Path;
 use steward_vault::wiki::state::find_wiki_folder;
@@ -20,7 +20,10 @@ pub(super) async fn run(
     let OpenedWikis { config, root } = open_vault(vault)?;
     find_wiki_folder(&root, wiki)?;
     let Some((page, claim)) = claim.split_once('#') else {
-        bail!("`{}` is not the name of a claim: it looks like plot-12#c6107d23f", escape_text(claim));
+        bail!(CommandError::Usage(format!(
+            "`{}` is not the name of a claim: it looks like plot-12#c6107d23f",
+            escape_text(claim)
+        )));
     };
     // The other claim may be named with its page, too.
     let keep = keep.rsplit('#').next().unwrap_or(keep);
