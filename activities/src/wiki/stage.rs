@@ -52,6 +52,10 @@ pub(super) fn stage_source(
     if let Some(refusal) = check_accepted(&wiki, &input.wiki) {
         return Ok(refusal);
     }
+    if wiki.state.manifest.find_text(&["sources", "signing"]) == Some("required") {
+        let message = "the manifest wants signed sources (`signing: required`), and signatures are not checked here: set `optional`";
+        return Ok(StageIngestOutput::Refused { status: CONFLICT, message: message.to_owned() });
+    }
     let writer_name = begun.map(|meta| meta.writer).or_else(|| settings.model.clone());
     let meta = RunMeta {
         run: name,
@@ -294,6 +298,14 @@ pub(super) fn stage_again(root: &VaultRoot, run: &RunId) -> Result<StagedAgain, 
     }
     let seen = list_claim_effects(&read_files(&run)?);
     let wiki = read_wiki(root, &run.meta.wiki, &run.meta.folder)?;
+    if run.meta.is_by_rules() {
+        // Fixed rules see more pages by now. What the person saw may be done all the same.
+        let only = read_files(&run)?.iter().map(|file| file.path.file().to_owned()).collect();
+        stage_by_rules(root, &wiki, &run, Some(&only))?;
+        if let Some((plan, _)) = run.read_staged()?.filter(|(_, files)| list_claim_effects(files) == seen) {
+            return Ok(StagedAgain::Same(plan.hash()));
+        }
+    }
     let (run, wiki) = match stage_pages(root, wiki, run)? {
         StagedPages::Staged(staged) => *staged,
         StagedPages::Writing => return Ok(StagedAgain::Impossible),
@@ -323,7 +335,7 @@ enum StagedPages {
 fn stage_pages(root: &VaultRoot, wiki: ReadWiki, run: StagedRun) -> Result<StagedPages, WikiRunError> {
     let refuse = |run: &StagedRun, e| reject(run, e).map(|(status, message)| StagedPages::Refused { status, message });
     if run.meta.is_by_rules() {
-        return match stage_by_rules(root, &wiki, &run) {
+        return match stage_by_rules(root, &wiki, &run, None) {
             Ok(()) => Ok(StagedPages::Staged(Box::new((run, wiki)))),
             Err(e) => refuse(&run, e),
         };

@@ -93,6 +93,9 @@ pub struct Citation {
     /// Why the words could not be found in their source when the question was answered.
     #[serde(default)]
     pub fault: Option<String>,
+    /// The id of the source that replaced it by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
 }
 
 /// The conversation about a question: one turn, without any tool.

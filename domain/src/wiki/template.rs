@@ -111,7 +111,7 @@ kinds.
 
 ## Examples
 
-`entities/plot-12.md` says what the sources say about plot 12, each statement with a footnote.
+A page about a person, a place or a thing lies in `entities/`. Each of its statements ends in a footnote with the words of a source.
 "#
     )
 }

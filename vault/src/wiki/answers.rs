@@ -61,7 +61,8 @@ impl QueryPages {
         let texts = SourceTexts::read(&self.folder, &self.contents, ids);
         let checker = texts.index();
         for cited in citations {
-            cited.fault = checker.check(&cited.anchor).fault;
+            let checked = checker.check(&cited.anchor);
+            (cited.fault, cited.superseded_by) = (checked.fault, checked.superseded_by);
         }
     }
 }

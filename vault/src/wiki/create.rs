@@ -6,11 +6,12 @@
 use crate::files::disk::disk_error_hint;
 use crate::files::durable;
 use crate::files::root::{VaultRoot, make_real_folder};
+use crate::wiki::accept::find_accepted;
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use steward_domain::wiki::template::NewFile;
-use steward_domain::wiki::{MANIFEST_FILE, SOURCES_FOLDER};
+use steward_domain::wiki::{LOG_FILE, MANIFEST_FILE, SOURCES_FOLDER};
 
 /// The folder of a vault in which its wikis lie.
 pub const WIKIS_FOLDER: &str = "wiki";
@@ -49,7 +50,8 @@ pub fn create_wiki(root: &VaultRoot, name: &str, files: &[NewFile]) -> Result<Pa
     Ok(folder)
 }
 
-/// The folders of the vault's wikis with their names, sorted by name: those with a manifest.
+/// The folders of the vault's wikis with their names, sorted by name: those with a manifest, and those that have lost it after a
+/// person accepted it.
 ///
 /// # Errors
 /// The folder of wikis cannot be listed. A vault without one has no wikis.
@@ -64,9 +66,12 @@ pub fn list_wikis(root: &VaultRoot) -> io::Result<Vec<(String, PathBuf)>> {
         let (entry, path) = entry.map(|entry| (entry.file_name(), entry.path()))?;
         // A link leads to a folder that is not the vault's.
         let is_real = |path: &Path, is: fn(&Metadata) -> bool| path.symlink_metadata().is_ok_and(|meta| is(&meta));
+        let has = |file: &str| is_real(&path.join(file), Metadata::is_file);
+        let is_known = |name: &str| has(LOG_FILE) && find_accepted(root, name).is_ok_and(|accepted| accepted.is_some());
+        let has_nothing = || path.join(MANIFEST_FILE).symlink_metadata().is_err();
         if let Some(name) = entry.to_str()
             && is_real(&path, Metadata::is_dir)
-            && is_real(&path.join(MANIFEST_FILE), Metadata::is_file)
+            && (has(MANIFEST_FILE) || has_nothing() && is_known(name))
         {
             found.push((name.to_owned(), path));
         }

@@ -28,7 +28,7 @@ pub struct CheckedWiki {
     pub findings: Vec<WikiFinding>,
 }
 
-/// Reads and checks the wiki in a folder with a manifest.
+/// Reads and checks the wiki in a folder.
 ///
 /// # Errors
 /// [`ReadWikiError`] if the folder or the records of its acceptance cannot be read.
@@ -37,6 +37,9 @@ pub fn check_wiki(folder: &Path, now: DateTime<Utc>) -> Result<CheckedWiki, Read
     let opened = WikiFolder::open(folder).map_err(failed)?;
     let mut contents = opened.read();
     let (accepted, mut findings) = find_unreviewed(opened.path())?;
+    if opened.path().join(MANIFEST_FILE).symlink_metadata().is_err() {
+        findings.push(find_no_manifest(accepted.as_ref()));
+    }
     let (manifest, found) = read_effective(opened.path(), accepted.as_ref());
     findings.extend(found);
     findings.append(&mut contents.findings);
@@ -61,11 +64,24 @@ pub fn check_wiki(folder: &Path, now: DateTime<Utc>) -> Result<CheckedWiki, Read
     Ok(CheckedWiki { contents, manifest, findings })
 }
 
+/// That a wiki has no manifest. What a person accepted stays in force.
+fn find_no_manifest(accepted: Option<&AcceptedFiles>) -> WikiFinding {
+    let fix = match accepted {
+        Some(accepted) => format!("restore the file: {} holds the text that is in force", accepted.record),
+        None => "`steward wiki init` makes one".to_owned(),
+    };
+    WikiFinding::new(FindingCode::SchemaMissing, Severity::Error, MANIFEST_FILE, "there is no manifest", &fix)
+}
+
 /// The manifest that holds for a wiki, and the findings about it. One that cannot be read counts as empty.
 fn read_effective(folder: &Path, accepted: Option<&AcceptedFiles>) -> (EffectiveManifest, Vec<WikiFinding>) {
     let (file, root) = (folder.join(MANIFEST_FILE), find_vault_around(folder));
     let chain = match resolve_chain(&file, root.as_deref()) {
         Ok(chain) => chain,
+        // It is reported already.
+        Err(_) if file.symlink_metadata().is_err() => {
+            return (merge_manifests(&apply_accepted(Vec::new(), accepted)).0, Vec::new());
+        }
         Err(e) => {
             let (code, problem) = (FindingCode::KnowledgeWorkspaceInvalid, format!("it cannot be read: {e}"));
             let finding = WikiFinding::new(code, Severity::Error, MANIFEST_FILE, &problem, "correct it");

@@ -56,11 +56,17 @@ pub struct RunApproval<'a> {
     pub in_terminal: bool,
 }
 
-/// Writes the pages of a source by fixed rules into a staged run. Written again, it is the same for the same wiki.
+/// Writes the pages of a source by fixed rules into a staged run. Written again, it is the same for the same wiki. `only` are the
+/// files to which the run is limited, if it is.
 ///
 /// # Errors
 /// [`WikiRunError`].
-pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Result<(), WikiRunError> {
+pub fn stage_by_rules(
+    root: &VaultRoot,
+    wiki: &ReadWiki,
+    run: &StagedRun,
+    only: Option<&BTreeSet<String>>,
+) -> Result<(), WikiRunError> {
     let meta = &run.meta;
     let source = meta.source.as_ref().ok_or_else(|| WikiRunError::refuse("the run names no source"))?;
     let text = read_source(root, wiki, source)?;
@@ -83,7 +89,11 @@ pub fn stage_by_rules(root: &VaultRoot, wiki: &ReadWiki, run: &StagedRun) -> Res
     let (ideas, mut notes, files) = loop {
         let CompiledSource { pages, ideas, notes } = compile(&left.keys().cloned().collect());
         let known = left.len();
-        let placed = pages.into_iter().filter_map(|page| match place_page(root, wiki, meta, &page.file) {
+        let place = |file: &str| match only {
+            Some(only) if !only.contains(file) => Err("is no page of the run as it was seen"),
+            _ => place_page(root, wiki, meta, file),
+        };
+        let placed = pages.into_iter().filter_map(|page| match place(&page.file) {
             Ok(file) => Some(RunFile { after: Some(page.text.into_bytes()), ..file }),
             Err(why) => {
                 left.insert(page.file, why);

@@ -19,11 +19,14 @@ use steward_domain::wiki::source_text::{SourceText, SourceTextError, read_source
 #[derive(Debug)]
 pub struct SourceTexts {
     texts: BTreeMap<String, Result<SourceText, QuoteFault>>,
+    /// By which source each one is replaced.
+    replaced: BTreeMap<String, String>,
 }
 
 /// Finds quotes in the texts of sources.
 pub struct QuoteChecker<'t> {
     finders: BTreeMap<&'t str, Result<QuoteFinder<'t>, &'t QuoteFault>>,
+    replaced: &'t BTreeMap<String, String>,
 }
 
 /// What a lint finds out about quotes.
@@ -50,6 +53,9 @@ pub struct CheckedAnchor {
     pub offset: Option<usize>,
     /// Why it is not verified.
     pub fault: Option<String>,
+    /// The id of the source that replaces its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub superseded_by: Option<String>,
 }
 
 impl SourceTexts {
@@ -58,14 +64,16 @@ impl SourceTexts {
     pub fn read(folder: &WikiFolder, contents: &WikiContents, ids: BTreeSet<String>) -> Self {
         let missing = || QuoteFault { code: FindingCode::SourceMissing, problem: "it is not registered".to_owned() };
         let read = |id: &String| contents.sources.get(id).ok_or_else(missing).and_then(|it| read_text(folder, it));
+        let replaced = |id: &String| Some((id.clone(), contents.sources.get(id)?.superseded_by.clone()?));
+        let replaced = ids.iter().filter_map(replaced).collect();
         let texts = ids.into_iter().map(|id| (id.clone(), read(&id)));
-        Self { texts: texts.collect() }
+        Self { texts: texts.collect(), replaced }
     }
 
     #[must_use]
     pub fn index(&self) -> QuoteChecker<'_> {
         let finders = self.texts.iter().map(|(id, text)| (id.as_str(), text.as_ref().map(SourceText::finder)));
-        QuoteChecker { finders: finders.collect() }
+        QuoteChecker { finders: finders.collect(), replaced: &self.replaced }
     }
 }
 
@@ -98,6 +106,7 @@ impl QuoteChecker<'_> {
             verified_against_source: found.is_ok(),
             offset: found.as_ref().ok().copied(),
             fault: found.err().map(|fault| format!("{}: {}", fault.code, fault.problem)),
+            superseded_by: self.replaced.get(&anchor.source).cloned(),
         }
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Pages and sources are read from their files, and runs from their audit records. Nothing is changed here.
 
+mod past;
+
 use crate::files::root::VaultRoot;
 use crate::index::{Index, IndexError};
 use crate::wiki::folder::{WikiContents, WikiFolder};
@@ -193,6 +195,7 @@ impl UnreadLabel {
             verified_against_source: false,
             offset: None,
             fault: Some(format!("{}: the footnote does not quote a source any more", FindingCode::QuoteEdited)),
+            superseded_by: None,
         }
     }
 }

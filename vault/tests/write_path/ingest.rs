@@ -96,7 +96,7 @@ pub(crate) fn try_stage(writer: &VaultWriter, minutes: i64, source: &RunSource) 
 
 fn restage(writer: &VaultWriter, run: &StagedRun) -> Result<(), WikiRunError> {
     let wiki = read_wiki(writer.root(), "allotment", FOLDER)?;
-    steward_vault::wiki::ingest::stage_by_rules(writer.root(), &wiki, run)
+    steward_vault::wiki::ingest::stage_by_rules(writer.root(), &wiki, run, None)
 }
 
 fn is_ingested(desk: &Desk, source: &RunSource) -> bool {

@@ -2,6 +2,7 @@
 //!
 //! They are declared here and explained in `docs/wiki.md`.
 
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use steward_domain::wiki::metrics::WikiMetric;
@@ -138,7 +139,7 @@ pub(crate) enum WikiCommand {
     },
     /// Find pages by their words
     #[command(
-        after_help = "Examples:\n  steward wiki search allotment stopcock winter\n  steward wiki search ./notes/wiki lease --kind entity\n\n\
+        after_help = "Examples:\n  steward wiki search allotment stopcock winter\n  steward wiki search ./notes/wiki lease --kind entity\n  steward wiki search allotment lease --log --after 2026-11-01\n\n\
         A folder needs no vault. Nothing is changed."
     )]
     Search {
@@ -155,6 +156,12 @@ pub(crate) enum WikiCommand {
         /// Pages whose file begins like this
         #[arg(long)]
         path: Option<String>,
+        /// Search the entries of the log instead, for all of the words
+        #[arg(long, conflicts_with_all = ["kind", "tag", "path"])]
+        log: bool,
+        /// Entries of the log from this day on, such as `2026-11-22`, or from this moment on
+        #[arg(long, requires = "log", value_name = "TIME", value_parser = parse_day_begin)]
+        after: Option<DateTime<Utc>>,
     },
     /// Ask a wiki a question, and get an answer with the words of its sources
     #[command(
@@ -183,7 +190,7 @@ pub(crate) enum WikiCommand {
     },
     /// Show what stands behind a claim or a page: the words of its sources, checked now, and the runs
     #[command(
-        after_help = "Examples:\n  steward wiki why allotment plot-12\n  steward wiki why allotment plot-12#c6107d23f\n\n\
+        after_help = "Examples:\n  steward wiki why allotment plot-12\n  steward wiki why allotment plot-12#c6107d23f\n  steward wiki why allotment plot-12 --until 2026-11-22\n\n\
         Exits with 4 when a quote does not stand in its source."
     )]
     Why {
@@ -192,6 +199,12 @@ pub(crate) enum WikiCommand {
         /// A claim such as `plot-12#c6107d23f`, a page, a tag, the id of a source, or words
         #[arg(required = true)]
         what: Vec<String>,
+        /// Claims alone that a run made from this day on, such as `2026-11-22`, or from this moment on; for a wiki of the vault
+        #[arg(long, value_name = "TIME", value_parser = parse_day_begin)]
+        since: Option<DateTime<Utc>>,
+        /// What the pages said at the end of this day, or at this moment, as runs had left them; for a wiki of the vault
+        #[arg(long, value_name = "TIME", value_parser = parse_day_end)]
+        until: Option<DateTime<Utc>>,
     },
     /// List the documents of a wiki: what became of each, and how many pages cite it
     #[command(after_help = "Example:\n  steward wiki sources allotment")]
@@ -302,4 +315,22 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         keep_edited: bool,
     },
+}
+
+/// The first moment of a day, or the moment itself.
+fn parse_day_begin(text: &str) -> Result<DateTime<Utc>, String> {
+    parse_moment(text, NaiveTime::MIN)
+}
+
+/// The last second of a day, or the moment itself.
+fn parse_day_end(text: &str) -> Result<DateTime<Utc>, String> {
+    parse_moment(text, NaiveTime::from_hms_opt(23, 59, 59).unwrap_or_default())
+}
+
+fn parse_moment(text: &str, clock: NaiveTime) -> Result<DateTime<Utc>, String> {
+    match (text.parse::<NaiveDate>(), DateTime::parse_from_rfc3339(text)) {
+        (Ok(day), _) => Ok(day.and_time(clock).and_utc()),
+        (_, Ok(moment)) => Ok(moment.to_utc()),
+        _ => Err("it looks like 2026-11-22 or 2026-11-22T09:15:00Z".to_owned()),
+    }
 }

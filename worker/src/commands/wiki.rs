@@ -23,6 +23,7 @@ use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
 use crate::cli::wiki::WikiCommand;
 use crate::commands::wiki::ingest::IngestOptions;
 use crate::commands::wiki::lint::LintChanges;
+use crate::commands::wiki::why::WhyPeriod;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use chrono::Utc;
@@ -73,13 +74,18 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
         }
         WikiCommand::Review { wiki, pages } => review::run(vault, &wiki, pages, out).await,
         WikiCommand::Settle { wiki, claim, keep } => settle::run(vault, &wiki, &claim, &keep, out).await,
-        WikiCommand::Search { wiki, words, kind, tag, path } => {
+        WikiCommand::Search { wiki, words, log: true, after, .. } => {
+            search::search_log(&open_wiki(vault, &wiki)?, &words.join(" "), after, out)
+        }
+        WikiCommand::Search { wiki, words, kind, tag, path, .. } => {
             let filter = PageFilter { kind, tag, path };
             search::run(&open_wiki(vault, &wiki)?, &words.join(" "), &filter, out).await
         }
         WikiCommand::Query { wiki, question, save } => query::ask(vault, &wiki, &question.join(" "), save, out).await,
         WikiCommand::Save { answer, kind } => query::save(vault, answer.as_deref(), &kind, out).await,
-        WikiCommand::Why { wiki, what } => why::run(&open_wiki(vault, &wiki)?, &what.join(" "), out).await,
+        WikiCommand::Why { wiki, what, since, until } => {
+            why::run(&open_wiki(vault, &wiki)?, &what.join(" "), WhyPeriod { since, until }, out).await
+        }
         WikiCommand::Sources { wiki } => sources::run(vault, &wiki, out),
         WikiCommand::Status { wiki } => status::run(&open_vault(vault)?.root, wiki.as_deref(), out),
     }

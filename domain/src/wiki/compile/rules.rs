@@ -6,7 +6,7 @@
 use super::EXTRACT_LINE;
 use super::sections::{Section, Sentence, split_sections};
 use super::terms::{SentencePlace, Term, WordCounts, find_known, find_terms, list_sentences};
-use crate::record::plain_text::escape_one_line;
+use crate::record::plain_text::{count_noun, escape_one_line};
 use crate::wiki::ACCEPTED_FILES;
 use crate::wiki::claims::MAX_STATEMENT;
 use crate::wiki::names::{find_free_slug, name_folder, name_page, name_summary};
@@ -105,6 +105,7 @@ pub fn compile_source(input: &CompileInput<'_>) -> CompiledSource {
         made.notes.push(format!("there is a summary `{summary}` already, and it stays as it is"));
     } else {
         made.pages.extend(compiler.write_summary(&summary, &concepts, &mut made.notes));
+        made.notes.extend(compiler.describe_rest());
     }
     for concept in &concepts {
         match compiler.write_concept(concept, &summary) {
@@ -227,6 +228,16 @@ impl<'a> Compiler<'a> {
         }
         leads.truncate(MAX_LEADS);
         leads
+    }
+
+    /// What the summary leaves out; `None` if it has everything that can be quoted.
+    fn describe_rest(&self) -> Option<String> {
+        let count = |sentences: usize| count_noun(sentences as u64, "sentence");
+        let all: usize = self.sections.iter().map(|section| section.sentences.len()).sum();
+        let taken: usize = self.list_leads().iter().map(|(_, sentences)| sentences.len()).sum();
+        let rest = all.saturating_sub(taken);
+        let rest = (rest > 0).then(|| format!("the summary leaves {} of {all} out", count(rest)))?;
+        Some(format!("{rest}: they are on no page unless a concept quotes them, and tables are never read"))
     }
 
     /// The page of a concept; `None` if it has a section of this source already.

@@ -92,7 +92,13 @@ fn find_citation(claims: &[(&WikiPage, PageClaims)], label: &str) -> Option<Cita
         let anchor = claims.anchors.get(label).filter(|anchor| anchor.is_intact())?;
         let mut holders = claims.claims.iter().filter(|claim| claim.labels.iter().any(|known| known == label));
         let is_disputed = holders.any(|claim| claim.is_disputed);
-        Some(Citation { page: page.slug.clone(), anchor: anchor.clone(), is_disputed, fault: None })
+        Some(Citation {
+            page: page.slug.clone(),
+            anchor: anchor.clone(),
+            is_disputed,
+            fault: None,
+            superseded_by: None,
+        })
     })
 }
 

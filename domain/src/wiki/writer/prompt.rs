@@ -89,6 +89,9 @@ struct WikiData<'a> {
     kinds: Vec<String>,
     tone: &'a str,
     depth: &'a str,
+    /// When something deserves a page of its own.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    new_entry_threshold: &'a str,
     guide: String,
 }
 
@@ -133,6 +136,7 @@ pub fn build_window(facts: &WindowFacts<'_>) -> Value {
             kinds: facts.manifest.list_writable_kinds(),
             tone: find(&["curation", "tone"]),
             depth: find(&["curation", "depth"]),
+            new_entry_threshold: find(&["curation", "newEntryThreshold"]),
             guide: cut(facts.guide, MAX_GUIDE),
         },
         pages: pages(&facts.related.offered)

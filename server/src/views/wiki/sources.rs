@@ -8,9 +8,12 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::wiki::SOURCES_FOLDER;
 use steward_domain::wiki::registry::WikiSource;
+use steward_domain::wiki::run::WikiRunType;
 use steward_domain::wiki::source_text::find_format;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::folder::WikiContents;
+use steward_vault::wiki::runs::list_runs;
+use steward_vault::wiki::staged::{RunState, StagedRuns};
 use steward_vault::wiki::state::ReadWikiError;
 
 /// What became of a document.
@@ -20,8 +23,14 @@ use steward_vault::wiki::state::ReadWikiError;
 pub enum WikiSourceState {
     /// Pages were made of it.
     Ingested,
-    /// No page was made of it yet, or the run was taken back.
+    /// It had no run yet.
     Pending,
+    /// A run of it is under way, or waits for a person.
+    Waiting,
+    /// Its run was taken back.
+    Reverted,
+    /// Its last run was refused or given up.
+    Refused,
     /// It lies in `sources/` and is not registered.
     New,
     /// No page can be made of a file of this type.
@@ -54,10 +63,33 @@ pub struct WikiSourceRow {
 /// # Errors
 /// [`ReadWikiError::Unknown`] if there is no wiki of this name.
 pub fn list_wiki_sources(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiSourceRow>, ReadWikiError> {
-    Ok(list_rows(&open_wiki(root, wiki)?.read()))
+    let ends = list_ends(root, wiki)?;
+    Ok(list_rows(&open_wiki(root, wiki)?.read(), &ends))
 }
 
-fn list_rows(contents: &WikiContents) -> Vec<WikiSourceRow> {
+/// How the last run of each source ended, by its path. Runs that were committed and stand are left out.
+fn list_ends(root: &VaultRoot, wiki: &str) -> Result<BTreeMap<String, WikiSourceState>, ReadWikiError> {
+    let mut ends = BTreeMap::new();
+    for run in list_runs(root, Some(wiki))? {
+        if let (Some(source), WikiRunType::Ingest) = (run.source, run.run_type) {
+            ends.insert(source.path, WikiSourceState::Reverted);
+        }
+    }
+    // What cannot be listed says nothing about any source.
+    for run in StagedRuns::new(root).list().unwrap_or_default() {
+        let state = match run.status.state {
+            RunState::Pending | RunState::Verifying => WikiSourceState::Waiting,
+            RunState::Rejected | RunState::Abandoned => WikiSourceState::Refused,
+            RunState::Committed => continue,
+        };
+        if let Some(source) = run.meta.source.filter(|_| run.meta.wiki == wiki) {
+            ends.insert(source.path, state);
+        }
+    }
+    Ok(ends)
+}
+
+fn list_rows(contents: &WikiContents, ends: &BTreeMap<String, WikiSourceState>) -> Vec<WikiSourceRow> {
     let mut citing: BTreeMap<&str, u64> = BTreeMap::new();
     for id in contents.pages.iter().flat_map(|page| &page.sources) {
         *citing.entry(id).or_default() += 1;
@@ -66,7 +98,7 @@ fn list_rows(contents: &WikiContents) -> Vec<WikiSourceRow> {
         id: Some(source.id.clone()),
         path: source.path.clone(),
         title: source.title.clone(),
-        state: find_state(contents, source),
+        state: find_state(contents, source, ends),
         captured_at: source.captured_at,
         superseded_by: source.superseded_by.clone(),
         pages: citing.get(source.id.as_str()).copied().unwrap_or(0),
@@ -87,12 +119,16 @@ fn list_rows(contents: &WikiContents) -> Vec<WikiSourceRow> {
     rows
 }
 
-fn find_state(contents: &WikiContents, source: &WikiSource) -> WikiSourceState {
+fn find_state(
+    contents: &WikiContents,
+    source: &WikiSource,
+    ends: &BTreeMap<String, WikiSourceState>,
+) -> WikiSourceState {
     match contents.source_hashes.get(&source.path) {
         Some(None) => WikiSourceState::Missing,
         Some(Some(hash)) if !hash.eq_ignore_ascii_case(&source.content_hash) => WikiSourceState::Changed,
         _ if contents.provenance.sources.contains_key(&source.path) => WikiSourceState::Ingested,
         _ if find_format(&source.path).is_none() => WikiSourceState::Unsupported,
-        _ => WikiSourceState::Pending,
+        _ => ends.get(&source.path).copied().unwrap_or(WikiSourceState::Pending),
     }
 }

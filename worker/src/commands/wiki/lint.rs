@@ -36,7 +36,7 @@ impl LintChanges {
 
 pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let folder = &wiki.folder;
-    if folder.is_dir() && folder.join(MANIFEST_FILE).symlink_metadata().is_err() {
+    if wiki.vault.is_none() && folder.is_dir() && folder.join(MANIFEST_FILE).symlink_metadata().is_err() {
         return CheckReport { findings: vec![validate::find_no_manifest(folder)], checked: 1 }.print(out);
     }
     let is_deep = changes.deep;
@@ -72,6 +72,11 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
         None => false,
     };
     let CheckedWiki { contents, mut findings, .. } = checked;
+    if let Some(vault) = &wiki.vault {
+        for finding in &mut findings {
+            finding.fix = finding.fix.replace("<wiki>", &vault.name);
+        }
+    }
     let mut is_refused = false;
     if let Some(vault) = wiki.vault.as_ref().filter(|_| is_deep) {
         match find_deep(vault).await? {

@@ -81,7 +81,11 @@ pub(super) async fn save(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let OpenedWikis { config, root } = open_vault(vault)?;
-    let WikiAnswer { id, wiki, .. } = find_answer(&root, answer)?;
+    let WikiAnswer { id, wiki, pages, question, .. } = find_answer(&root, answer)?;
+    if pages.is_empty() {
+        let message = format!("the wiki had no answer to `{}`, so there is nothing to keep", escape_text(&question));
+        bail!(CommandError::Refused(message));
+    }
     let by = steward_server::access::parse_caller_name(&config.operator)?;
     let input = FileAnswerInput { wiki, answer: id, kind: kind.parse()?, by, at: Utc::now() };
     let patience = find_patience(&config);
@@ -152,10 +156,12 @@ fn describe(answer: &WikiAnswer) -> String {
     parts.join("\n\n")
 }
 
-fn describe_citation(at: usize, Citation { page, anchor, is_disputed, fault }: &Citation) -> String {
+fn describe_citation(at: usize, citation: &Citation) -> String {
+    let Citation { page, anchor, is_disputed, fault, superseded_by } = citation;
     let [page, source, quote] = [page, &anchor.source, &anchor.quote].map(|text| escape_text(text));
     let disputed = if *is_disputed { ", disputed" } else { "" };
     let state =
         fault.as_ref().map_or_else(String::new, |fault| format!("\n      NOT VERIFIED: {}", escape_text(fault)));
-    format!("  [{}] {source}: \"{quote}\"\n      {page}#{}{disputed}{state}", at + 1, anchor.label)
+    let replaced = superseded_by.as_ref().map(|by| format!(", replaced by {}", escape_text(by))).unwrap_or_default();
+    format!("  [{}] {source}: \"{quote}\"\n      {page}#{}{disputed}{replaced}{state}", at + 1, anchor.label)
 }

@@ -6,7 +6,7 @@ use super::ingest::describe_ingested;
 use super::{OpenedWikis, VaultWiki, open_vault};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::commands::resolve::request_from_vault;
-use crate::config::StewardConfig;
+use crate::config::{ClerkChoice, StewardConfig};
 use anyhow::Context;
 use chrono::{DateTime, Utc};
 use serde_json::json;
@@ -47,7 +47,9 @@ pub(super) async fn run(
     find_wiki_folder(&root, wiki)?;
     let input = describe_request(&config, wiki, pages.unwrap_or(REVIEW_PAGES as u32))?;
     let since = input.at;
-    eprintln!("A model reads the pages, which may take some minutes.");
+    if *config.wiki_verifier.as_ref().unwrap_or(&config.clerk) != ClerkChoice::Rules {
+        eprintln!("A model reads the pages, which may take some minutes.");
+    }
     let output =
         request_from_vault(&config, async |client: ResolutionClient| client.request_review(input, PATIENCE).await)
             .await?;

@@ -1,12 +1,16 @@
-//! `steward wiki search`: finds pages by their words.
+//! `steward wiki search`: finds pages by their words, or entries of the log.
 //!
 //! The index answers for a wiki of the vault. For any other folder, and where the index cannot be used, the files are read; both
 //! find the same.
 
 use super::{OpenedWiki, open_folder};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use chrono::{DateTime, Utc};
+use std::collections::BTreeSet;
 use std::path::Path;
-use steward_domain::wiki::search::{PageFilter, PageHit, search_pages};
+use steward_domain::wiki::log::{LogEntry, read_log};
+use steward_domain::wiki::search::{PageFilter, PageHit, list_query_words, search_pages, split_words};
+use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES};
 use steward_vault::wiki::search::{find_sources, search_indexed};
 
 /// The most pages that are shown.
@@ -33,6 +37,39 @@ pub(super) async fn run(
         hits => hits.iter().map(describe).collect::<Vec<_>>().join("\n"),
     })?;
     Ok(CommandExit::Ok)
+}
+
+/// The most entries of the log that are shown.
+const MAX_ENTRIES: usize = 20;
+
+/// Shows the entries of the log that hold all words, the newest first.
+pub(super) fn search_log(
+    wiki: &OpenedWiki,
+    words: &str,
+    after: Option<DateTime<Utc>>,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    let log = open_folder(&wiki.folder)?.read_text(LOG_FILE, MAX_GENERATED_BYTES)?.unwrap_or_default();
+    let wanted = list_query_words(words);
+    let holds = |entry: &LogEntry| {
+        let held: BTreeSet<String> =
+            [&entry.subject].into_iter().chain(&entry.bullets).flat_map(|line| split_words(line)).collect();
+        wanted.is_subset(&held) && after.is_none_or(|after| entry.at >= after)
+    };
+    let mut found: Vec<LogEntry> = read_log(&log).entries.into_iter().filter(holds).collect();
+    found.reverse();
+    found.truncate(MAX_ENTRIES);
+    out.print_value(&found, || match found.as_slice() {
+        [] => "No entry of the log holds all of these words.".to_owned(),
+        found => found.iter().map(describe_entry).collect::<Vec<_>>().join("\n"),
+    })?;
+    Ok(CommandExit::Ok)
+}
+
+fn describe_entry(entry: &LogEntry) -> String {
+    let word = entry.log_type.map(|word| format!("{word} | ")).unwrap_or_default();
+    let bullets: String = entry.bullets.iter().map(|bullet| format!("\n  {}", escape_text(bullet))).collect();
+    format!("{} {word}{}{bullets}", entry.at.format("%Y-%m-%d %H:%M"), escape_text(&entry.subject))
 }
 
 /// What is said if no page was found: a source may hold the words all the same.

@@ -3,20 +3,41 @@
 //! It works on any folder. The runs behind a claim are known for a wiki of the vault alone.
 
 use super::{OpenedWiki, open_folder};
-use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
+use anyhow::bail;
+use chrono::{DateTime, Utc};
+use steward_vault::wiki::folder::WikiFolder;
 use steward_vault::wiki::why::{ExplainedClaim, MatchType, WhyPages, WhyReport, explain};
 
-pub(super) async fn run(wiki: &OpenedWiki, what: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
+/// The time that a question is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WhyPeriod {
+    pub(super) since: Option<DateTime<Utc>>,
+    pub(super) until: Option<DateTime<Utc>>,
+}
+
+pub(super) async fn run(
+    wiki: &OpenedWiki,
+    what: &str,
+    period: WhyPeriod,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     let folder = open_folder(&wiki.folder)?;
-    let indexed = match wiki.open_index().await {
-        Some((vault, index)) => WhyPages::find(&index, &vault.root, &vault.name, &folder, what).await.ok().flatten(),
-        None => None,
+    let WhyPeriod { since, until } = period;
+    if wiki.vault.is_none() && (since.is_some() || until.is_some()) {
+        bail!(CommandError::Usage("--since and --until need a wiki of the vault, whose runs are on record".to_owned()));
+    }
+    let past = match (&wiki.vault, until) {
+        (Some(vault), Some(until)) => Some(WhyPages::read_past(&folder, &vault.root, &vault.name, what, until)?),
+        _ => None,
     };
-    let pages = indexed.unwrap_or_else(|| WhyPages::read_all(&folder, what));
+    let indexed = if past.is_some() { None } else { find_indexed(wiki, &folder, what).await };
+    let pages = past.or(indexed).unwrap_or_else(|| WhyPages::read_all(&folder, what));
     // Only a wiki of the vault has records.
     let records = wiki.vault.as_ref().map(|vault| (&vault.root, vault.name.as_str()));
-    let report = explain(&folder, &pages, records, what);
-    out.print_value(&report, || describe(&report, what))?;
+    let mut report = explain(&folder, &pages, records, what);
+    report.restrict(since, until);
+    out.print_value(&report, || describe(&report, what, since))?;
     let is_faulty = report.claims.iter().flat_map(|claim| &claim.anchors).any(|it| !it.verified_against_source);
     Ok(match report.match_type {
         MatchType::None => CommandExit::Incomplete,
@@ -25,7 +46,13 @@ pub(super) async fn run(wiki: &OpenedWiki, what: &str, out: CommandOutput) -> an
     })
 }
 
-fn describe(report: &WhyReport, what: &str) -> String {
+/// The pages as the index finds them; `None` without it.
+async fn find_indexed(wiki: &OpenedWiki, folder: &WikiFolder, what: &str) -> Option<WhyPages> {
+    let (vault, index) = wiki.open_index().await?;
+    WhyPages::find(&index, &vault.root, &vault.name, folder, what).await.ok().flatten()
+}
+
+fn describe(report: &WhyReport, what: &str, since: Option<DateTime<Utc>>) -> String {
     let how = match report.match_type {
         MatchType::None => {
             return format!("nothing in the wiki is called `{}`, and no page holds it", escape_text(what));
@@ -36,6 +63,13 @@ fn describe(report: &WhyReport, what: &str) -> String {
         MatchType::Source => "claims on the source",
         MatchType::Words => "claims with the words",
     };
+    if let Some(since) = since.filter(|_| report.claims.is_empty()) {
+        return format!(
+            "{how} {}: no run made a claim of it since {}",
+            escape_text(what),
+            since.format("%Y-%m-%d %H:%M")
+        );
+    }
     if report.claims.is_empty() {
         return format!("{how} {}: it quotes no source", escape_text(what));
     }
@@ -51,7 +85,10 @@ fn describe_claim(claim: &ExplainedClaim) -> String {
     for checked in &claim.anchors {
         let (source, quote) = (escape_text(&checked.anchor.source), escape_text(&checked.anchor.quote));
         let state = match (&checked.offset, &checked.fault) {
-            (Some(offset), None) => format!("stands there at byte {offset}"),
+            (Some(offset), None) => match &checked.superseded_by {
+                Some(by) => format!("stands there at byte {offset}; replaced by {}", escape_text(by)),
+                None => format!("stands there at byte {offset}"),
+            },
             (_, fault) => format!("NOT VERIFIED: {}", escape_text(fault.as_deref().unwrap_or_default())),
         };
         lines.push(format!("  {source}: \"{quote}\" ({state})"));

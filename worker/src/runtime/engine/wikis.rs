@@ -81,6 +81,10 @@ impl WikiLoop {
     /// Checks wikis at night until the process ends.
     pub(super) async fn check_wikis(self, is_stopped: impl Fn() -> bool) {
         let (mut rounds, mut checked) = (create_interval(self.seconds), BTreeMap::new());
+        let (known, names) = (self.list().await, self.settings.keys());
+        for name in names.filter(|name| !known.contains(name)) {
+            tracing::warn!("the configuration has settings for the wiki `{name}`, and the vault has none of this name");
+        }
         loop {
             rounds.tick().await;
             if is_stopped() {
