@@ -112,7 +112,13 @@ fn approve(
 ) -> Result<WikiRunOutput, WikiRunError> {
     let commit = |approval: &RunApproval<'_>| commit_run(writer, run, Some(approval), workflow);
     let committed = commit(approval)?;
-    if committed != CommitIngestOutput::Stale || approval.override_reason.is_some() {
+    // It passed the rules when it was left to a person. If it does not now, other pages have changed.
+    let is_outdated = match &committed {
+        CommitIngestOutput::Stale => true,
+        CommitIngestOutput::Refused { status, .. } => *status == UNPROCESSABLE,
+        CommitIngestOutput::Committed { .. } | CommitIngestOutput::Stopped => false,
+    };
+    if !is_outdated || approval.override_reason.is_some() {
         return Ok(describe_commit(committed));
     }
     match stage_again(writer.root(), run)? {
@@ -121,7 +127,8 @@ fn approve(
             CONFLICT,
             "its pages changed since it was made, so it was made again, and is another one now: look at it once more",
         )),
-        StagedAgain::Impossible => Ok(refuse_with(CONFLICT, STALE)),
+        StagedAgain::Impossible if committed == CommitIngestOutput::Stale => Ok(refuse_with(CONFLICT, STALE)),
+        StagedAgain::Impossible => Ok(describe_commit(committed)),
         StagedAgain::Refused { status, message } => Ok(WikiRunOutput::Refused { status, message }),
     }
 }

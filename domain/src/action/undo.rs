@@ -196,6 +196,7 @@ fn plan_trust_restoration(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionR
 /// distinguish its own value from the newer one's.
 fn plan_undo(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     let record = &case.record.draft;
+    refuse_wiki_change(record)?;
     let Some(recipe) = &case.record.undo_recipe else {
         return Err(ResolutionRefusal::NothingToUndo {
             id: record.id.to_string(),
@@ -333,8 +334,19 @@ fn read_proposal(case: &ResolutionCase<'_>) -> Result<Option<MutationProposal>, 
     Err(ResolutionRefusal::Record { reason })
 }
 
+/// Refuses what happened in a wiki, whose runs are resolved by commands of their own.
+fn refuse_wiki_change(record: &AuditDraft) -> Result<(), ResolutionRefusal> {
+    let Some(mark) = &record.wiki else { return Ok(()) };
+    let what = match record.kind {
+        ActionKind::Wiki => format!("a run: `steward wiki runs revert {}` takes it back", mark.run.short()),
+        _ => "no run, and stays".to_owned(),
+    };
+    Err(ResolutionRefusal::Record { reason: format!("{} is a change of the wiki `{}`, {what}", record.id, mark.wiki) })
+}
+
 fn check_pending(case: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
     let record = &case.record.draft;
+    refuse_wiki_change(record)?;
     if record.pending_confirmation {
         return Ok(());
     }

@@ -339,7 +339,7 @@ async fn a_run_waits_for_a_person_who_sees_it_in_a_terminal() {
     desk.steward.run_in_terminal(&["wiki", "runs", "approve", &short(&runs[0])], "y\n").await.expect(0);
     assert!(desk.has("concepts/plot-12.md"));
     // The second one was staged when there was no such page. Made again it says the same on it, as the person saw.
-    desk.steward.run_in_terminal(&["wiki", "runs", "approve", &short(&runs[1])], "y\n").await.expect(0);
+    desk.steward.run_in_terminal(&["confirm", &short(&runs[1])], "y\n").await.expect(0);
     let page = desk.read("concepts/plot-12.md");
     assert!(page.contains("31 March 2027") && page.contains("31 March 2029"), "{page}");
     // The third one would write on another page now, which the person has not seen.
@@ -353,12 +353,25 @@ async fn a_run_waits_for_a_person_who_sees_it_in_a_terminal() {
     assert_eq!(desk.read("entities/stopcock.md"), stopcock.replace("kind: concept", "kind: entity"));
     let shown = desk.wiki(&["runs", "show", &short(&runs[2])]).await.expect(0).out;
     assert!(shown.contains("entities/stopcock.md") && !shown.contains("concepts/stopcock.md"), "{shown}");
-    desk.wiki(&["runs", "reject", &short(&runs[2])]).await.expect(0);
+    let sources = desk.wiki(&["sources", "allotment", "--json"]).await.expect(0).json();
+    let states = |sources: &Value| -> Vec<String> {
+        sources.as_array().unwrap().iter().map(|source| source["state"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(states(&sources), ["ingested", "ingested", "waiting"], "{sources:#}");
+    desk.steward.run(&["dismiss", &short(&runs[2])]).await.expect(0);
     desk.wiki(&["runs", "reject", &short(&runs[2])]).await.expect(3);
+    desk.steward.run(&["undo", &short(&runs[1])]).await.expect(0);
+    let sources = desk.wiki(&["sources", "allotment", "--json"]).await.expect(0).json();
+    assert_eq!(states(&sources), ["ingested", "reverted", "refused"], "{sources:#}");
+    // The id of its record names the command.
+    let records = desk.steward.run(&["audit", "list", "--json"]).await.expect(0).json();
+    let changed = records.as_array().unwrap().iter().find(|record| record["kind"] == "steward-wiki").unwrap();
+    let refused = desk.steward.run(&["undo", changed["id"].as_str().unwrap()]).await.expect(3);
+    assert!(refused.out.contains("`steward wiki runs revert "), "{refused}");
     desk.wiki(&["lint", "allotment", "--fix"]).await.expect(0);
     let listed = desk.wiki(&["runs", "list", "allotment", "--json"]).await.expect(0).json();
     let states: Vec<&str> = listed.as_array().unwrap().iter().map(|run| run["state"].as_str().unwrap()).collect();
-    assert_eq!(states, ["committed", "committed", "rejected", "committed"], "{listed:#}");
+    assert_eq!(states, ["committed", "taken_back", "rejected", "committed", "committed"], "{listed:#}");
     desk.is_sound().await;
 }
 

@@ -79,6 +79,14 @@ async fn without_the_setting_nothing_happens_by_itself_and_a_wrong_value_is_name
     std::fs::write(&file, "[wiki.allotment]\nauto_ingest = \"always\"\n").unwrap();
     let refused = steward.with("STEWARD_CONFIG", file.display()).run(&["status"]).await.expect(1);
     assert!(refused.err.contains("wrong.toml:1") && refused.err.contains("always"), "{refused}");
+    assert!(refused.err.contains("`off`, `propose`, `land`"), "{refused}");
+    std::fs::write(&file, "[wiki.allotmnt]\nauto_ingest = \"land\"\n").unwrap();
+    let worker = desk.world.worker_with(&steward.with("STEWARD_CONFIG", file.display())).await;
+    wait::until("a word about the wiki that is not there", async || {
+        worker.err().contains("settings for the wiki `allotmnt`").then_some(())
+    })
+    .await;
+    worker.stop().await;
 }
 
 #[tokio::test]

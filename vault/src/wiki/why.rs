@@ -11,7 +11,7 @@ use crate::wiki::quotes::{CheckedAnchor, SourceTexts};
 use crate::wiki::runs::{list_runs, read_run};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::wiki::claims::{self, Claim, read_claims};
 use steward_domain::wiki::details::ClaimChange;
 use steward_domain::wiki::finding::FindingCode;
@@ -59,8 +59,9 @@ pub struct ClaimEvent {
     pub at: DateTime<Utc>,
     pub run: RunId,
     pub change: ClaimChange,
-    /// The run that took this one back.
+    /// The run that took this one back, and when.
     pub reverted_by: Option<RunId>,
+    pub reverted_at: Option<DateTime<Utc>>,
     /// The statement is another one by now.
     pub is_reworded: bool,
 }
@@ -270,11 +271,14 @@ fn keep_matching<'c>(mut found: Vec<FoundClaim<'c>>, what: &str) -> Vec<FoundCla
 /// What runs did to claims: the name of each, the hash of its statement, and the event.
 fn read_history(root: &VaultRoot, wiki: &str) -> Vec<(String, String, ClaimEvent)> {
     let runs = list_runs(root, Some(wiki)).unwrap_or_default();
+    let times: BTreeMap<RunId, DateTime<Utc>> = runs.iter().map(|run| (run.run.clone(), run.at)).collect();
     let events = runs.into_iter().flat_map(|run| {
         let claims = read_run(root, &run.record).map(|details| details.claims).unwrap_or_default();
+        let reverted_at = run.reverted_by.as_ref().and_then(|by| times.get(by)).copied();
         claims.into_iter().map(move |claim| {
             let (change, reverted_by) = (claim.change, run.reverted_by.clone());
-            let event = ClaimEvent { at: run.at, run: run.run.clone(), change, reverted_by, is_reworded: false };
+            let (at, run) = (run.at, run.run.clone());
+            let event = ClaimEvent { at, run, change, reverted_by, reverted_at, is_reworded: false };
             (claim.claim, claim.statement_sha256.as_str().to_owned(), event)
         })
     });

@@ -133,7 +133,7 @@ fn what_stands_in_the_way_is_named_and_nothing_is_changed() {
     desk.write(&format!("{WIKI}/entities/water.md"), water.as_bytes());
     let stood = read_wiki(&desk);
     let message = revert(&writer, &record, EditedPages::Refuse).unwrap_err().to_string();
-    assert!(message.contains("entities/water.md: line 13 was changed since: It is hot."), "{message}");
+    assert!(message.contains("entities/water.md: line 13 was changed since by hand: It is hot."), "{message}");
     assert_eq!(read_wiki(&desk), stood);
     let reverted = revert(&writer, &record, EditedPages::Keep).unwrap();
     assert_eq!(reverted.kept.len(), 1);

@@ -145,6 +145,11 @@ async fn submit_resolution(
         let input = ResolveBatchInput::new(kind, resolution.actions, by, resolution.reason);
         return submit_batch(config, input, out).await;
     };
+    if edited.is_none()
+        && let Some(exit) = super::wiki::resolve_run(config, kind, action, out).await?
+    {
+        return Ok(exit);
+    }
     let input = ResolveInput { kind, action: action.clone(), by, reason: resolution.reason, edited, batch_id: None };
     let server =
         if kind == ResolutionKind::Raise { None } else { RemoteStewardClient::connect_if_named(config).await? };

@@ -19,6 +19,8 @@ mod status;
 mod validate;
 mod why;
 
+pub(crate) use runs::resolve_run;
+
 use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
 use crate::cli::wiki::WikiCommand;
 use crate::commands::wiki::ingest::IngestOptions;

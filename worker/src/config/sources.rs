@@ -179,6 +179,9 @@ impl ConfigFile {
     }
 }
 
+/// The longest reason that is shown as it is, in bytes.
+const MAX_REASON: usize = 120;
+
 /// Checks that a file holds settings alone, with values of their types.
 ///
 /// # Errors
@@ -189,8 +192,9 @@ pub(super) fn check_settings(path: &Path, text: &str, table: &Table) -> anyhow::
         let Err(e) = alone.try_into::<super::RawConfig>() else { continue };
         let line = find_line(text, std::slice::from_ref(key)).unwrap_or(1);
         let what = e.message().lines().next().unwrap_or_default();
-        // The list of all settings would hide the one that is wrong.
-        let what = what.split(", expected one of").next().unwrap_or_default();
+        // The list of all settings would hide the one that is wrong; a few words do not.
+        let bare = what.split(", expected one of").next().unwrap_or_default();
+        let what = if what.len() < MAX_REASON { what } else { bare };
         bail!("{}:{line}: `{key}`: {what}: docs/reference/configuration.md lists the settings", path.display());
     }
     Ok(())

@@ -232,12 +232,13 @@ impl<'a> Compiler<'a> {
 
     /// What the summary leaves out; `None` if it has everything that can be quoted.
     fn describe_rest(&self) -> Option<String> {
-        let count = |sentences: usize| count_noun(sentences as u64, "sentence");
-        let all: usize = self.sections.iter().map(|section| section.sentences.len()).sum();
+        let sentences = self.sections.iter().flat_map(|section| &section.sentences);
+        let all = sentences.filter(|one| self.anchor(one).is_some()).count();
         let taken: usize = self.list_leads().iter().map(|(_, sentences)| sentences.len()).sum();
-        let rest = all.saturating_sub(taken);
-        let rest = (rest > 0).then(|| format!("the summary leaves {} of {all} out", count(rest)))?;
-        Some(format!("{rest}: they are on no page unless a concept quotes them, and tables are never read"))
+        (taken < all).then(|| {
+            let all = count_noun(all as u64, "sentence");
+            format!("the summary has {taken} of {all}; the others are on no page unless a concept quotes them")
+        })
     }
 
     /// The page of a concept; `None` if it has a section of this source already.

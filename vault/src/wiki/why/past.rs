@@ -52,8 +52,9 @@ impl WhyReport {
         for claim in &mut self.claims {
             claim.history.retain(|event| until.is_none_or(|until| event.at <= until));
             for event in &mut claim.history {
-                event.reverted_by =
-                    event.reverted_by.take().filter(|run| until.is_none_or(|until| run.began() <= Some(until)));
+                if until.is_some_and(|until| event.reverted_at.is_some_and(|at| at > until)) {
+                    (event.reverted_by, event.reverted_at) = (None, None);
+                }
             }
         }
         if let Some(since) = since {

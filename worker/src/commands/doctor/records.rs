@@ -13,6 +13,7 @@ use chrono::Utc;
 use steward_server::views::VaultViews;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{FILE, Index, StateCounts, SyncReport};
+use steward_vault::wiki::create::list_wikis;
 
 /// Checks the index, and every note by it.
 pub(super) async fn check_records(
@@ -98,6 +99,8 @@ async fn list_findings(
         let plural = |count: u64| if count == 1 { "" } else { "s" };
         let found = format!("{matters} matter{} and {tasks} task{} can be read", plural(matters), plural(tasks));
         findings.add_ok("records", found);
+    } else if list_wikis(root).is_ok_and(|wikis| !wikis.is_empty()) {
+        findings.add_ok("records", "no matter and no task; `steward wiki status` shows the wikis");
     } else if let Some(step) = find_first_step(config, root).filter(|_| !has_faulty_notes) {
         findings.add_fault("records", step);
     }

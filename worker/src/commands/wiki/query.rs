@@ -81,11 +81,7 @@ pub(super) async fn save(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let OpenedWikis { config, root } = open_vault(vault)?;
-    let WikiAnswer { id, wiki, pages, question, .. } = find_answer(&root, answer)?;
-    if pages.is_empty() {
-        let message = format!("the wiki had no answer to `{}`, so there is nothing to keep", escape_text(&question));
-        bail!(CommandError::Refused(message));
-    }
+    let WikiAnswer { id, wiki, .. } = find_answer(&root, answer)?;
     let by = steward_server::access::parse_caller_name(&config.operator)?;
     let input = FileAnswerInput { wiki, answer: id, kind: kind.parse()?, by, at: Utc::now() };
     let patience = find_patience(&config);

@@ -9,6 +9,7 @@ use crate::cli::wiki::RunsCommand;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use std::path::Path;
+use steward_domain::action::undo::ResolutionKind;
 use steward_domain::record::path::RecordPath;
 use steward_domain::wiki::OVERVIEW_FILE;
 use steward_domain::wiki::details::FileRecord;
@@ -20,25 +21,53 @@ use steward_vault::wiki::runs::read_run;
 use steward_vault::wiki::state::find_wiki_folder;
 use steward_workflows::{WikiRequest, WikiRunOutput};
 
+/// Undoes, confirms or dismisses the run of a wiki that has this name; `None` if none has it.
+pub(crate) async fn resolve_run(
+    config: &StewardConfig,
+    kind: ResolutionKind,
+    name: &str,
+    out: CommandOutput,
+) -> anyhow::Result<Option<CommandExit>> {
+    let Ok(root) = config.vault_folder().and_then(|vault| Ok(VaultRoot::open(vault)?)) else { return Ok(None) };
+    let Ok(NamedRun { run, .. }) = find_run(&root, name) else { return Ok(None) };
+    let run = run.to_string();
+    let command = match kind {
+        ResolutionKind::Undo => RunsCommand::Revert { run, keep_edited: false },
+        ResolutionKind::Confirm => RunsCommand::Approve { run },
+        ResolutionKind::Dismiss => RunsCommand::Reject { run },
+        _ => return Ok(None),
+    };
+    carry_out(config, &root, command, out).await.map(Some)
+}
+
 pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let OpenedWikis { config, root } = open_vault(vault)?;
+    carry_out(&config, &root, command, out).await
+}
+
+async fn carry_out(
+    config: &StewardConfig,
+    root: &VaultRoot,
+    command: RunsCommand,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     match command {
         RunsCommand::List { wiki } => {
-            wiki.as_deref().map(|wiki| find_wiki_folder(&root, wiki)).transpose()?;
-            list(&root, wiki.as_deref(), out)
+            wiki.as_deref().map(|wiki| find_wiki_folder(root, wiki)).transpose()?;
+            list(root, wiki.as_deref(), out)
         }
-        RunsCommand::Show { run } => show(&root, &run, out),
-        RunsCommand::Approve { run } => approve(&config, &root, &run, None, out).await,
-        RunsCommand::Override { run, reason } => approve(&config, &root, &run, Some(reason), out).await,
+        RunsCommand::Show { run } => show(root, &run, out),
+        RunsCommand::Approve { run } => approve(config, root, &run, None, out).await,
+        RunsCommand::Override { run, reason } => approve(config, root, &run, Some(reason), out).await,
         RunsCommand::Reject { run } => {
-            let NamedRun { run, wiki } = find_run(&root, &run)?;
-            let output = request_change(&config, &wiki, WikiRequest::Reject { run: run.clone() }).await?;
+            let NamedRun { run, wiki } = find_run(root, &run)?;
+            let output = request_change(config, &wiki, WikiRequest::Reject { run: run.clone() }).await?;
             print_outcome(&output, &format!("rejected: {run}"), out)
         }
         RunsCommand::Revert { run, keep_edited } => {
-            let NamedRun { run, wiki } = find_run(&root, &run)?;
+            let NamedRun { run, wiki } = find_run(root, &run)?;
             let request = WikiRequest::Revert { run: run.clone(), keep_edited };
-            let output = request_change(&config, &wiki, request).await?;
+            let output = request_change(config, &wiki, request).await?;
             let hint = match &output {
                 WikiRunOutput::Refused { message, .. } if message.starts_with("in the way") && !keep_edited => {
                     "\n`--keep-edited` leaves these pages as they are, and takes the others back"
@@ -46,7 +75,7 @@ pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: Command
                 WikiRunOutput::Refused { .. } | WikiRunOutput::Done { .. } => "",
             };
             let files = match &output {
-                WikiRunOutput::Done { record: Some(record), .. } => list_taken_back(&root, record),
+                WikiRunOutput::Done { record: Some(record), .. } => list_taken_back(root, record),
                 WikiRunOutput::Done { record: None, .. } | WikiRunOutput::Refused { .. } => String::new(),
             };
             out.print_value(&output, || match &output {
