@@ -1,7 +1,7 @@
 //! The wiki: pages that state what sources say, in a folder that follows the published standard AIP-10.
 //!
 //! [`standard`] says which frontmatter is valid, and [`manifest`] what a wiki's `KNOWLEDGE.md` and the views of it amount
-//! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`] and [`registry`] are the files that code
+//! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`], [`graph`] and [`registry`] are the files that code
 //! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`effects`] says what a run does to claims. [`verifier`] asks a model about them, [`planted`] measures it, and [`gates`] decides what happens
 //! to a run. [`query`] answers questions, [`review`] has a model read pages for what is wrong, [`pairs`] compares claims, [`settle`] ends disputes, and [`lint`] finds what is wrong with a wiki without a model. Nothing here opens a file.
 
@@ -14,6 +14,7 @@ pub mod effects;
 pub mod fidelity;
 pub mod finding;
 pub mod gates;
+pub mod graph;
 pub mod index_page;
 pub mod lint;
 pub mod log;
@@ -53,6 +54,8 @@ pub const INDEX_FILE: &str = "_index.md";
 pub const OVERVIEW_FILE: &str = "overview.md";
 /// Questions of sources.
 pub const IDEAS_FILE: &str = "_ideas.md";
+/// How pages relate to each other.
+pub const GRAPH_FILE: &str = "_graph.md";
 /// What happened, newest last.
 pub const LOG_FILE: &str = "_log.md";
 /// Which source became which pages.

@@ -2,6 +2,7 @@
 //!
 //! A file that people edited where code owns it is moved to the trash of the run, and named.
 
+use super::graph::PageRelation;
 use super::index_page::render_index;
 use super::log::{LogType, read_log, render_entry};
 use super::manifest::EffectiveManifest;
@@ -11,11 +12,15 @@ use super::path::{PagePath, PagePathError};
 use super::plan::RunFile;
 use super::registry::{IngestedSource, SourceProvenance, read_provenance};
 use super::run::{RunId, RunSource};
-use super::{IDEAS_FILE, INDEX_FILE, LOG_FILE, OVERVIEW_FILE, PROVENANCE_FILE};
+use super::{GRAPH_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, OVERVIEW_FILE, PROVENANCE_FILE};
 use crate::action::plan::ContentHash;
 use crate::record::plain_text::escape_one_line;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
+
+/// How the files of ideas and of the graph begin.
+pub const IDEAS_HEADING: &str = "# Ideas\n\n";
+pub const GRAPH_HEADING: &str = "# Graph\n\n";
 
 /// The files of a wiki that code writes, as they are; `None` for one that does not exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +30,7 @@ pub struct GeneratedTexts {
     pub overview: Option<Vec<u8>>,
     pub provenance: Option<Vec<u8>>,
     pub ideas: Option<Vec<u8>>,
+    pub graph: Option<Vec<u8>>,
     /// The hashes of what the last runs left in these files.
     pub rendered: BTreeSet<ContentHash>,
 }
@@ -57,6 +63,10 @@ pub struct RunReport {
     pub ideas: Vec<String>,
     /// Lines that are taken out of them.
     pub dropped_ideas: Vec<String>,
+    /// Relations that are added to the graph.
+    pub relations: Vec<PageRelation>,
+    /// Relations that are taken out of it.
+    pub dropped_relations: Vec<PageRelation>,
 }
 
 impl RunReport {
@@ -73,6 +83,8 @@ impl RunReport {
             added_sources: 0,
             ideas: Vec::new(),
             dropped_ideas: Vec::new(),
+            relations: Vec::new(),
+            dropped_relations: Vec::new(),
         }
     }
 }
@@ -118,6 +130,7 @@ pub fn assemble_run(state: WikiState, files: Vec<RunFile>, report: &RunReport) -
     assembly.add_index(&expected)?;
     assembly.add_provenance()?;
     assembly.add_ideas()?;
+    assembly.add_relations()?;
     Ok(AssembledRun { files: assembly.files, displaced: assembly.displaced })
 }
 
@@ -285,23 +298,43 @@ impl Assembly<'_> {
     }
 
     fn add_ideas(&mut self) -> Result<(), PagePathError> {
-        let before = self.state.texts.ideas.clone();
-        let current = before.as_deref().map_or_else(|| "# Ideas\n\n".to_owned(), |bytes| read_text(Some(bytes)));
+        let (before, report) = (self.state.texts.ideas.clone(), self.report);
+        self.change_lines(IDEAS_FILE, IDEAS_HEADING, before, &report.dropped_ideas, &report.ideas)
+    }
+
+    fn add_relations(&mut self) -> Result<(), PagePathError> {
+        let render = |relations: &[PageRelation]| relations.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let (before, report) = (self.state.texts.graph.clone(), self.report);
+        let (dropped, added) = (render(&report.dropped_relations), render(&report.relations));
+        self.change_lines(GRAPH_FILE, GRAPH_HEADING, before, &dropped, &added)
+    }
+
+    /// Takes lines out of a list and adds others at its end, each of which stands there once. A file that is no text is left alone.
+    fn change_lines(
+        &mut self,
+        file: &str,
+        heading: &str,
+        before: Option<Vec<u8>>,
+        dropped: &[String],
+        added: &[String],
+    ) -> Result<(), PagePathError> {
+        let current = before.as_deref().map_or(Ok(heading), std::str::from_utf8).map(str::to_owned);
+        let Some(current) = current.ok().filter(|text| !text.contains('\0')) else { return Ok(()) };
         let mut lines: Vec<&str> = current.split_inclusive('\n').collect();
-        for dropped in &self.report.dropped_ideas {
+        for dropped in dropped {
             if let Some(at) = lines.iter().rposition(|line| line.trim_end() == dropped) {
                 lines.remove(at);
             }
         }
         let mut text = lines.concat();
-        for idea in self.report.ideas.iter().filter(|idea| !current.lines().any(|line| line == idea.as_str())) {
+        for line in added.iter().filter(|added| !current.lines().any(|line| line == added.as_str())) {
             if !text.ends_with('\n') {
                 text.push('\n');
             }
-            text.push_str(idea);
+            text.push_str(line);
             text.push('\n');
         }
-        if text == current { Ok(()) } else { self.add(IDEAS_FILE, before, text) }
+        if text == current { Ok(()) } else { self.add(file, before, text) }
     }
 }
 

@@ -8,7 +8,7 @@ mod guide;
 mod links;
 mod sources;
 
-pub(super) use links::{list_dangling_names, map_missed_pages};
+pub(super) use links::{PageNames, list_dangling_names, map_missed_pages};
 pub use sources::SourceImpact;
 
 use super::finding::{FindingCode, Severity, WikiFinding};

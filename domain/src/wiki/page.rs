@@ -285,7 +285,7 @@ fn is_source_path(text: &str) -> bool {
     text.starts_with("sources/") || text.starts_with("raw/")
 }
 
-fn is_digit_slug(text: &str) -> bool {
+pub(super) fn is_digit_slug(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit()) && standard::is_slug(&format!("n{text}"))
 }
 

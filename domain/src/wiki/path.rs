@@ -4,7 +4,9 @@
 //! file of another wiki, a hidden file, or one of the files that only people write.
 
 use super::run::RunId;
-use super::{ACCEPTED_FILES, IDEAS_FILE, INDEX_FILE, LOG_FILE, OVERVIEW_FILE, PROVENANCE_FILE, SOURCES_FILE};
+use super::{
+    ACCEPTED_FILES, GRAPH_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, OVERVIEW_FILE, PROVENANCE_FILE, SOURCES_FILE,
+};
 use super::{MAX_GENERATED_BYTES, MAX_PAGE_BYTES, MAX_SOURCE_BYTES, SOURCES_FOLDER};
 use crate::record::path::find_name_fault;
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use std::fmt;
 
 /// Files at the root of a wiki that code renders or appends to.
 const GENERATED_FILES: [&str; 7] =
-    [OVERVIEW_FILE, INDEX_FILE, LOG_FILE, PROVENANCE_FILE, SOURCES_FILE, IDEAS_FILE, "_graph.md"];
+    [OVERVIEW_FILE, INDEX_FILE, LOG_FILE, PROVENANCE_FILE, SOURCES_FILE, IDEAS_FILE, GRAPH_FILE];
 /// The folder of the texts of sources that are not text themselves.
 const TEXT_FOLDER: &str = "_text";
 /// The folder of what was removed or displaced.

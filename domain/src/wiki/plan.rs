@@ -3,10 +3,10 @@
 //! Only [`close`] makes one, and only the vault writer takes one. It checks what holds for every run, whoever wrote it:
 //! all files lie in one wiki, a source is only ever added, the log only grows, and the record can take everything back.
 
-use super::IDEAS_FILE;
 use super::details::{ClaimRecord, FileRecord, RecordedContent, WikiDetails};
 use super::path::{PagePath, WikiFileKind};
 use super::run::WikiMark;
+use super::{GRAPH_FILE, IDEAS_FILE};
 use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, ChainLink, MAX_WIKI_RECORD_BYTES, WorkflowRef};
 use crate::action::plan::{ActionId, ContentHash, Disposition};
 use crate::record::path::{PathError, RecordKind, RecordPath};
@@ -197,8 +197,8 @@ fn record_content(file: &RunFile) -> Result<RecordedContent, WikiPlanError> {
         text.map(str::to_owned).ok_or_else(not_text)
     };
     match file.path.kind() {
-        // Its lines can be taken out again.
-        WikiFileKind::Generated if file.path.file() == IDEAS_FILE => {
+        // Their lines can be taken out again.
+        WikiFileKind::Generated if [IDEAS_FILE, GRAPH_FILE].contains(&file.path.file()) => {
             let (before, after) = (text(&file.before)?, text(&file.after)?);
             let added = after.strip_prefix(&before).filter(|added| added.ends_with('\n'));
             Ok(added.map_or(RecordedContent::Hashes, |added| RecordedContent::Entry(added.to_owned())))

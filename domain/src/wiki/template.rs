@@ -2,14 +2,15 @@
 //!
 //! They are a person's from then on: no run writes `KNOWLEDGE.md` or `AGENTS.md`.
 
+use super::assemble::{GRAPH_HEADING, IDEAS_HEADING};
 use super::log::{LogType, read_log, render_entry};
 use super::manifest::EffectiveManifest;
 use super::overview::{OverviewFacts, render_overview};
 use super::page::{WikiPage, read_page};
 use super::standard::is_slug;
 use super::{
-    GUIDE_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, OVERVIEW_FILE, PROVENANCE_FILE, SOURCES_FILE,
-    index_page,
+    GRAPH_FILE, GUIDE_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, OVERVIEW_FILE, PROVENANCE_FILE,
+    SOURCES_FILE, index_page,
 };
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
@@ -52,7 +53,8 @@ pub fn render_wiki(name: &str, now: DateTime<Utc>) -> Result<Vec<NewFile>, Inval
         (INDEX_FILE, index_page::render_index(&empty, &pages)),
         (OVERVIEW_FILE, overview),
         (LOG_FILE, log),
-        (IDEAS_FILE, "# Ideas\n\n".to_owned()),
+        (IDEAS_FILE, IDEAS_HEADING.to_owned()),
+        (GRAPH_FILE, GRAPH_HEADING.to_owned()),
         (SOURCES_FILE, "[]\n".to_owned()),
         (PROVENANCE_FILE, "{\"version\":1,\"hashAlgo\":\"sha256\",\"sources\":{}}\n".to_owned()),
     ];

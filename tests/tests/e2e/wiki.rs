@@ -84,6 +84,7 @@ async fn a_new_wiki_is_valid_and_shows_its_state() {
     let expected = [
         "AGENTS.md",
         "KNOWLEDGE.md",
+        "_graph.md",
         "_ideas.md",
         "_index.md",
         "_log.md",

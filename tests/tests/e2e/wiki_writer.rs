@@ -49,7 +49,7 @@ pub(crate) fn answer(turns: &[Calls], asked: &Asked) -> Says {
 }
 
 /// A desk whose wiki is written by this provider, and whose pages nobody else needs to check.
-async fn desk(name: &str, clerk: &Clerk) -> Desk {
+pub(crate) async fn desk(name: &str, clerk: &Clerk) -> Desk {
     let world = World::new().await.asking_as(name, clerk);
     let world = if name == "openai" { world.asking(clerk) } else { world };
     // Nobody checks what it writes; the tests of the verifier set one.

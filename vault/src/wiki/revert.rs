@@ -12,13 +12,14 @@ use crate::wiki::state::{ReadWikiError, read_current, read_wiki};
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::record::path::RecordPath;
-use steward_domain::wiki::IDEAS_FILE;
 use steward_domain::wiki::assemble::{AssembleError, ProvenanceChange, RunReport, assemble_run};
 use steward_domain::wiki::details::{FileRecord, RecordedContent, WikiDetails, WikiDetailsError};
+use steward_domain::wiki::graph::{PageRelation, choose_new_relations, list_relations};
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::plan::{WikiPlanError, WikiRun, close};
 use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, RollbackPlan, invert};
 use steward_domain::wiki::run::{RunId, WikiMark, WikiRunType};
+use steward_domain::wiki::{GRAPH_FILE, IDEAS_FILE};
 
 /// How often a rollback is planned anew because files changed meanwhile.
 const TRIES: usize = 3;
@@ -124,6 +125,9 @@ impl VaultWriter {
         let first = runs.iter().find(|known| stands_again && reverted.reverts.as_ref() == Some(&known.run));
         if let Some(first) = first.and_then(|first| runs::read_run(self.root(), &first.record)) {
             report.ideas = list_ideas(&first.files);
+            let (after, graph) = (plan.apply_to(&wiki.state.pages), wiki.state.texts.graph.as_deref());
+            let is_page = |slug: &str| after.iter().any(|page| page.slug == slug);
+            report.relations = choose_new_relations(&list_run_relations(&first.files), graph, is_page);
         }
         let kept = std::mem::take(&mut plan.kept);
         let assembled = assemble_run(wiki.state, plan.files, &report)?;
@@ -194,11 +198,21 @@ fn name_causes(root: &VaultRoot, conflicts: &mut [RollbackConflict], runs: &[Run
 
 /// The questions that a run kept, as they stand in the file.
 fn list_ideas(files: &[FileRecord]) -> Vec<String> {
-    let entries = files.iter().filter(|file| file.file == IDEAS_FILE).filter_map(|file| match &file.content {
-        RecordedContent::Entry(text) => Some(text),
+    let lines = list_added_text(files, IDEAS_FILE).flat_map(str::lines);
+    lines.filter(|line| line.starts_with("- ")).map(str::to_owned).collect()
+}
+
+/// The relations that a run added to the graph.
+fn list_run_relations(files: &[FileRecord]) -> Vec<PageRelation> {
+    list_added_text(files, GRAPH_FILE).flat_map(list_relations).collect()
+}
+
+/// What a run added at the end of a file.
+fn list_added_text<'f>(files: &'f [FileRecord], name: &'f str) -> impl Iterator<Item = &'f str> {
+    files.iter().filter(move |file| file.file == name).filter_map(|file| match &file.content {
+        RecordedContent::Entry(text) => Some(text.as_str()),
         RecordedContent::Hashes | RecordedContent::Page { .. } | RecordedContent::Accepted(_) => None,
-    });
-    entries.flat_map(|text| text.lines()).filter(|line| line.starts_with("- ")).map(str::to_owned).collect()
+    })
 }
 
 /// A rollback.
@@ -229,6 +243,7 @@ fn describe_report(
             Some(source) => ProvenanceChange::Remove(source),
         },
         dropped_ideas: list_ideas(&details.files),
+        dropped_relations: list_run_relations(&details.files),
         ..RunReport::manual(&mark.run, request.at, format!("Took back {reverted}"), bullets)
     }
 }

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
 use steward_domain::action::plan::ContentHash;
+use steward_domain::wiki::graph::PageRelation;
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::RunId;
@@ -70,6 +71,9 @@ pub struct StagedPlan {
     pub files: Vec<StagedFile>,
     /// Lines that are added to the ideas.
     pub ideas: Vec<String>,
+    /// Relations that are added to the graph.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relations: Vec<PageRelation>,
     /// What could not be done, for people.
     pub notes: Vec<String>,
     /// The slugs of the related pages that the writer was offered, and of those that need no change.
@@ -80,7 +84,7 @@ pub struct StagedPlan {
 }
 
 impl StagedPlan {
-    /// The hash of everything that is staged: each file with the hash of its content, and the ideas.
+    /// The hash of everything that is staged: each file with the hash of its content, the ideas and the relations.
     #[must_use]
     pub fn hash(&self) -> ContentHash {
         ContentHash::hash_bytes(&serde_json::to_vec(self).unwrap_or_default())

@@ -23,7 +23,7 @@ use steward_domain::wiki::page::may_be_page;
 use steward_domain::wiki::path::{PagePath, PagePathError};
 use steward_domain::wiki::rollback::UnreadablePage;
 use steward_domain::wiki::{
-    IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES, OVERVIEW_FILE, PROVENANCE_FILE,
+    GRAPH_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES, OVERVIEW_FILE, PROVENANCE_FILE,
 };
 
 /// A wiki that was read.
@@ -93,6 +93,7 @@ pub fn read_wiki(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadWiki,
         overview: text(OVERVIEW_FILE)?,
         provenance: text(PROVENANCE_FILE)?,
         ideas: text(IDEAS_FILE)?,
+        graph: text(GRAPH_FILE)?,
     };
     let failed = |source| ReadWikiError::Io { path: folder.to_owned(), source };
     let opened = WikiFolder::open(&root.path().join(folder)).map_err(failed)?;

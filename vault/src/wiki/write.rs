@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use steward_domain::steward::conversation::{Conversation, ToolReply};
 use steward_domain::wiki::GUIDE_FILE;
 use steward_domain::wiki::assemble::render_idea;
+use steward_domain::wiki::graph::choose_new_relations;
 use steward_domain::wiki::registry::list_replaced;
 use steward_domain::wiki::run::RunSource;
 use steward_domain::wiki::source_text::SourceText;
@@ -145,17 +146,25 @@ impl WriterSession {
         let links = self.wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
         let finished = self.replay(true, |draft| {
             draft.finish(links)?;
-            Ok::<_, String>((draft.list_files(), draft.ideas.clone(), draft.unchanged.clone()))
+            let graph = self.wiki.state.texts.graph.as_deref();
+            let relations = choose_new_relations(&draft.list_relations(), graph, |_| true);
+            Ok::<_, String>((draft.list_files(), draft.ideas.clone(), draft.unchanged.clone(), relations))
         })?;
-        let (files, ideas, unchanged) = finished.map_err(WikiRunError::Refused)?;
+        let (files, ideas, unchanged, relations) = finished.map_err(WikiRunError::Refused)?;
         // Pages that the run made itself are offered in later windows.
         let mut offered = self.transcript.list_offered();
         offered.retain(|slug| self.wiki.state.pages.iter().any(|page| page.slug == *slug));
         let ideas = ideas.iter().map(|idea| render_idea(idea, &self.source.id, self.run.meta.began)).collect();
         let notes = unchanged.iter().map(|page| format!("{} needs no change: {}", page.slug, page.reason)).collect();
         let unchanged = unchanged.into_iter().map(|page| page.slug).collect();
-        let plan =
-            StagedPlan { ideas, notes, offered: offered.into_iter().collect(), unchanged, ..StagedPlan::default() };
+        let plan = StagedPlan {
+            ideas,
+            relations,
+            notes,
+            offered: offered.into_iter().collect(),
+            unchanged,
+            ..StagedPlan::default()
+        };
         Ok(self.run.stage(&files, plan)?)
     }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use steward_domain::action::audit::{AuditRecord, WorkflowRef};
 use steward_domain::action::plan::ContentHash;
+use steward_domain::record::path::RecordPath;
 use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::details::WikiDetails;
 use steward_domain::wiki::page::read_page;
@@ -126,10 +127,14 @@ pub(crate) fn read_files(desk: &Desk) -> BTreeMap<String, String> {
 }
 
 fn revert(writer: &VaultWriter, run: &CommittedRun, minutes: i64) {
+    revert_record(writer, &run.receipt.record, minutes);
+}
+
+/// Takes a run back; returns the record of the rollback.
+pub(crate) fn revert_record(writer: &VaultWriter, record: &RecordPath, minutes: i64) -> RecordPath {
     let workflow = WorkflowRef::default();
-    let record = &run.receipt.record;
     let request = RevertRequest { record, by: "ann", edited: EditedPages::Refuse, at: at(minutes), workflow };
-    writer.revert_run(&request).unwrap();
+    writer.revert_run(&request).unwrap().receipt.record
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The pages of a wiki by what a link may call them.
 #[derive(Debug, Default)]
-struct PageNames<'p> {
+pub(in crate::wiki) struct PageNames<'p> {
     slugs: BTreeMap<&'p str, usize>,
     /// Titles and aliases in lower case; `None` if several pages have it.
     titles: BTreeMap<String, Option<usize>>,
@@ -20,7 +20,7 @@ struct PageNames<'p> {
 }
 
 impl<'p> PageNames<'p> {
-    fn new(pages: &'p [WikiPage]) -> Self {
+    pub(in crate::wiki) fn new(pages: &'p [WikiPage]) -> Self {
         let mut names = Self::default();
         for (at, page) in pages.iter().enumerate() {
             names.slugs.entry(&page.slug).or_insert(at);
@@ -35,7 +35,7 @@ impl<'p> PageNames<'p> {
 
     /// The position of the page that a name means: a slug, or else a title, or the last part of a path. What follows a `#` may be
     /// a heading or a part of the name.
-    fn find(&self, name: &str) -> Option<usize> {
+    pub(in crate::wiki) fn find(&self, name: &str) -> Option<usize> {
         let without_heading = name.split(['#', '^']).next().unwrap_or(name).trim();
         self.find_exactly(name).or_else(|| self.find_exactly(without_heading))
     }

@@ -4,10 +4,11 @@
 //! the same calls give the same pages.
 
 mod pages;
+mod relations;
 
 use super::content::{QuotedSource, anchor_quote, read_content, read_text};
 use super::dispute::{NewSide, add_side};
-use super::tools::{Dispute, PageContent, WriterCall, read_call};
+use super::tools::{Dispute, NOTE_RELATIONS, NotedRelation, PageContent, WriterCall, read_call};
 use crate::record::plain_text::to_one_line;
 use crate::steward::conversation::{ToolCall, ToolReply};
 use crate::wiki::manifest::EffectiveManifest;
@@ -67,6 +68,7 @@ pub struct RunDraft<'a> {
     disputed: BTreeSet<String>,
     pub ideas: Vec<String>,
     pub unchanged: Vec<UnchangedPage>,
+    noted_relations: Vec<NotedRelation>,
     /// Whether changes are judged. What was accepted once is replayed without it.
     judges: bool,
 }
@@ -81,6 +83,7 @@ impl<'a> RunDraft<'a> {
             disputed: BTreeSet::new(),
             ideas: Vec::new(),
             unchanged: Vec::new(),
+            noted_relations: Vec::new(),
             judges: true,
         }
     }
@@ -90,6 +93,8 @@ impl<'a> RunDraft<'a> {
         match read_call(call).map(|call| self.carry_out(call)) {
             Ok(Ok(text)) => ToolReply::ok(text),
             Ok(Err(text)) => ToolReply::error(text),
+            // Relations are no reason to end a run, as errors are.
+            Err(reply) if call.name == NOTE_RELATIONS => ToolReply::ok(reply.text),
             Err(reply) => reply,
         }
     }
@@ -157,6 +162,7 @@ impl<'a> RunDraft<'a> {
                 self.ideas.extend(new.into_iter().take(free));
                 Ok(format!("Added {added} ideas"))
             }
+            WriterCall::NoteRelations { relations } => Ok(self.note_relations(relations)),
             WriterCall::ReadPage { slug } => {
                 let page = self.find_slug(&slug)?;
                 if page.kind == LINT_KIND {

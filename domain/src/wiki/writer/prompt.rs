@@ -33,6 +33,7 @@ What to make of the source:
 5. For each page in `pages`: add what the source says, or mark a claim as disputed that it contradicts, or call `no_change`. \
 If `source.replaces` names older documents, look for what they say and this one says differently.
 6. Two or three questions that the source leaves open, by `update_ideas`.
+7. How pages relate to each other, by one call of `note_relations` in the same answer as your last pages.
 Then stop calling tools. If there are `findings`, a checker has found errors in what you wrote: correct exactly these statements with \
 `edit_wiki_page`, and for an `unmarked_contradiction` call `mark_disputed` for the claim that it names. Change nothing else.
 

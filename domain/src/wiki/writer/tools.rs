@@ -6,11 +6,15 @@ use crate::steward::conversation::{ToolCall, ToolDefinition, ToolReply};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+/// The tool that never holds up a run.
+pub(super) const NOTE_RELATIONS: &str = "note_relations";
+
 /// A call that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WriterCall {
     WritePage(PageContent),
     UpdateIdeas { ideas: Vec<String> },
+    NoteRelations { relations: Vec<NotedRelation> },
     EditPage { slug: String, old: String, new: String },
     MarkDisputed(Dispute),
     NoChange { slug: String, reason: String },
@@ -40,6 +44,14 @@ pub(super) struct Dispute {
     pub(super) quote: String,
 }
 
+/// How two pages relate to each other, as the model names them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct NotedRelation {
+    pub(super) subject: String,
+    pub(super) relation: String,
+    pub(super) object: String,
+}
+
 #[derive(Deserialize)]
 struct EditArguments {
     slug: String,
@@ -50,6 +62,11 @@ struct EditArguments {
 #[derive(Deserialize)]
 struct IdeasArguments {
     ideas: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct RelationArguments {
+    triples: Vec<Value>,
 }
 
 #[derive(Deserialize)]
@@ -123,9 +140,27 @@ pub fn list_tools() -> Vec<ToolDefinition> {
             &[slug.clone(), ("reason", text("why, in a few words"))],
         ),
         define("update_ideas", "Keep two or three questions that the source leaves open.", &[("ideas", list)]),
+        define(
+            NOTE_RELATIONS,
+            "Note how pages of the wiki relate to each other, as far as the source says so.",
+            &[("triples", describe_triples())],
+        ),
         define("read_page", "Read a page.", &[slug]),
         define("search_wiki", "Find pages by their words.", &[("query", text("words"))]),
     ]
+}
+
+/// The schema of a list of relations.
+fn describe_triples() -> Value {
+    let text = |description: &str| json!({"type": "string", "description": description});
+    json!({"type": "array", "items": {
+        "type": "object", "additionalProperties": false, "required": ["subject", "relation", "object"],
+        "properties": {
+            "subject": text("the slug or title of a page"),
+            "relation": text("a short verb, such as `owned_by`"),
+            "object": text("the slug or title of another page"),
+        },
+    }})
 }
 
 /// Reads a call.
@@ -156,6 +191,12 @@ pub(super) fn read_call(call: &ToolCall) -> Result<WriterCall, ToolReply> {
             .map(|NoChangeArguments { slug, reason }| WriterCall::NoChange { slug, reason }),
         "update_ideas" => {
             serde_json::from_value(value).map(|IdeasArguments { ideas }| WriterCall::UpdateIdeas { ideas })
+        }
+        // One that cannot be read does not spoil the others.
+        NOTE_RELATIONS => {
+            serde_json::from_value(value).map(|RelationArguments { triples }| WriterCall::NoteRelations {
+                relations: triples.into_iter().filter_map(|triple| serde_json::from_value(triple).ok()).collect(),
+            })
         }
         "read_page" => serde_json::from_value(value).map(|SlugArgument { slug }| WriterCall::ReadPage { slug }),
         _ => serde_json::from_value(value).map(|QueryArgument { query }| WriterCall::SearchWiki { query }),

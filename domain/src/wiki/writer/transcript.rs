@@ -4,6 +4,7 @@
 
 use super::budget::{RunBudget, RunLimits};
 use super::prompt::{FINDINGS, RELATED, SUMMARY_REMINDER, begin_conversation};
+use super::tools::NOTE_RELATIONS;
 use crate::steward::clerk::{ClerkMark, TokenUsage};
 use crate::steward::conversation::{AnsweredTurn, Conversation, ModelTurn, ToolCall, ToolForm, ToolReply};
 use serde::{Deserialize, Serialize};
@@ -240,7 +241,9 @@ fn is_stuck(past: &[AnsweredTurn]) -> bool {
     let failed = |turn: &&AnsweredTurn| !turn.replies.is_empty() && turn.replies.iter().all(|reply| reply.is_error);
     let errors = past.iter().rev().take_while(failed).count();
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for call in past.iter().flat_map(|turn| &turn.turn.calls) {
+    let calls = past.iter().flat_map(|turn| &turn.turn.calls);
+    // Relations that are noted again with each page are no reason to end a run.
+    for call in calls.filter(|call| call.name != NOTE_RELATIONS) {
         *counts.entry(json!([call.name, call.arguments]).to_string()).or_default() += 1;
     }
     past.len() >= MAX_TURNS || errors >= MAX_ERROR_TURNS || counts.values().any(|count| *count >= MAX_REPEATS)
@@ -316,6 +319,19 @@ mod tests {
         let many: Vec<(&str, bool)> = many.iter().map(|slug| (slug.as_str(), false)).collect();
         assert_eq!(run(&many), stuck, "too many turns");
         assert!(matches!(run(&many[1..]), NextStep::Send { .. }));
+    }
+
+    #[test]
+    fn relations_that_are_noted_again_do_not_end_a_run() {
+        let mut lines = vec![window(0)];
+        for n in 1..=4 {
+            let mut answered = turn(n, &[format!("p{n}").as_str(), "a"]);
+            if let TranscriptLine::Turn { turn, .. } = &mut answered {
+                turn.calls[1].name = NOTE_RELATIONS.to_owned();
+            }
+            lines.extend([answered, replies(&[false, false])]);
+        }
+        assert!(matches!(next(&lines, false), NextStep::Send { n: 5, .. }));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use steward_domain::action::plan::ContentHash;
+use steward_domain::wiki::GRAPH_FILE;
 use steward_domain::wiki::details::{ClaimRecord, FileRecord, RecordedContent};
 use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
 use steward_domain::wiki::plan::RunFile;
@@ -14,7 +15,7 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::runs::{
     RunDetails, RunSummary, find_run_records, list_newest_runs, list_runs_since, read_run,
 };
-use steward_vault::wiki::staged::{RunState, StagedRunSummary, StagedRuns};
+use steward_vault::wiki::staged::{RunState, StagedPlan, StagedRunSummary, StagedRuns};
 use steward_vault::wiki::state::ReadWikiError;
 use utoipa::ToSchema;
 
@@ -226,7 +227,7 @@ fn view_staged(root: &VaultRoot, run: &StagedRunSummary) -> WikiRunView {
         writer: Some(run.meta.writer.clone()),
         may_override,
         staged: (run.status.waits || may_override).then(|| plan.hash()),
-        files: files.iter().map(show_staged).collect(),
+        files: files.iter().map(show_staged).chain(show_relations(&plan)).collect(),
         findings: findings.map(|it| format!("{} {}: {}", it.file, it.fault, it.problem)).collect(),
         claims: verdict.iter().flat_map(|verdict| &verdict.claims).map(describe_claim).collect(),
         ideas: plan.ideas.iter().map(|idea| idea.trim_start_matches("- ").to_owned()).collect(),
@@ -255,6 +256,12 @@ fn show_staged(file: &RunFile) -> WikiRunFile {
     let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let (before, after) = (text(&file.before), text(&file.after));
     show_file(file.path.file().to_owned(), before.as_deref(), after.as_deref())
+}
+
+/// What a run adds to the graph, shown as for a run that was committed.
+fn show_relations(plan: &StagedPlan) -> Option<WikiRunFile> {
+    let lines: String = plan.relations.iter().map(|relation| format!("{relation}\n")).collect();
+    (!lines.is_empty()).then(|| show_file(GRAPH_FILE.to_owned(), Some(""), Some(&lines)))
 }
 
 /// Without both texts, code writes the file from the others.

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use steward_domain::record::plain_text::{count_noun, escape_one_line};
 use steward_domain::wiki::assemble::{ProvenanceChange, RunReport, link_pages};
 use steward_domain::wiki::details::ClaimChange;
+use steward_domain::wiki::graph::choose_new_relations;
 use steward_domain::wiki::log::LogType;
 use steward_domain::wiki::metrics::RunCoverage;
 use steward_domain::wiki::page::{WikiPage, read_page};
@@ -101,6 +102,14 @@ pub(super) fn describe_report(
         None => title.map_or_else(|| meta.run.to_string(), Clone::clone),
     };
     let slugs: Vec<String> = pages.into_iter().map(|page| page.slug).collect();
+    let known: BTreeSet<&str> =
+        wiki.state.pages.iter().map(|page| &page.slug).chain(&slugs).map(String::as_str).collect();
+    let graph = wiki.state.texts.graph.as_deref();
+    let relations = choose_new_relations(&plan.relations, graph, |slug| known.contains(slug));
+    let extracted = match relations.len() {
+        0 => String::new(),
+        count => format!("; graph: extracted {count} new triples"),
+    };
     let asserted = verdict.claims.iter().filter(|claim| claim.change == ClaimChange::Asserted).count();
     let log_type = match meta.run_type {
         WikiRunType::Ingest => LogType::Ingest,
@@ -122,7 +131,7 @@ pub(super) fn describe_report(
         bullets: vec![
             format!("{origin}touched: {}", link_pages(&slugs)),
             format!(
-                "{} written; claims: {asserted} new, {} superseded; ideas: {}",
+                "{} written; claims: {asserted} new, {} superseded; ideas: {}{extracted}",
                 count_noun(files.len() as u64, "page"),
                 verdict.claims.len() - asserted,
                 plan.ideas.len()
@@ -132,5 +141,7 @@ pub(super) fn describe_report(
         added_sources: 0,
         ideas: plan.ideas.clone(),
         dropped_ideas: Vec::new(),
+        relations,
+        dropped_relations: Vec::new(),
     }
 }

@@ -242,3 +242,42 @@ fn a_link_that_leads_nowhere_at_the_end_is_its_words() {
         "a link may name the title of a page that came later: {page}"
     );
 }
+
+#[test]
+fn relations_join_pages_by_slug_title_or_alias_and_are_never_an_error() {
+    let desk = Desk::new();
+    let input = desk.input();
+    let mut draft = RunDraft::new(&input);
+    let triple = |subject: &str, relation: &str, object: &str| json!({"subject": subject, "relation": relation, "object": object});
+    let note = |triples: Value| call("note_relations", json!({"triples": triples}));
+    // The page comes after its relations, and some of what is noted is not a triple.
+    let first = note(json!([
+        triple("plot 12", "Governed by", "[[the-fee|Fee]]"),
+        triple("plot-12", "lies_in", "Nowhere"),
+        triple("plot-12", "same_as", "Plot 12"),
+        triple("plot-12", "<b>", "the-fee"),
+        "plot-12 costs the-fee",
+        {"subject": "plot-12"},
+    ]));
+    let reply = draft.run_call(&first);
+    assert!(!reply.is_error && reply.text.starts_with("Noted 0 relations; 4 more"), "{reply:?}");
+    let content = "---\naliases: [The charge]\n---\nThe fee is 40 pounds.[^1]\n\n[^1]: \"The fee is 40 pounds.\"\n";
+    assert_eq!(run(&mut draft, &write("concept", "The fee", content)), "Written: the-fee.md");
+    let again = note(json!([triple("The charge", "paid-for", "plot-12"), triple("plot-12", "governed_by", "the-fee")]));
+    assert_eq!(run(&mut draft, &again), "Noted 2 relations");
+    let lines = |draft: &RunDraft<'_>| draft.list_relations().iter().map(ToString::to_string).collect::<Vec<_>>();
+    let expected = ["[[plot-12]] --governed_by--> [[the-fee]]", "[[the-fee]] --paid_for--> [[plot-12]]"];
+    assert_eq!(lines(&draft), expected);
+    for unreadable in [json!({}), json!({"triples": "plot-12 owns"}), json!(7)] {
+        assert!(!draft.run_call(&call("note_relations", unreadable)).is_error);
+    }
+    let many = (0..200).map(|n| triple("plot-12", &format!("r{n}"), "the-fee")).collect();
+    draft.run_call(&note(many));
+    assert!(lines(&draft).len() <= 50, "{}", lines(&draft).len());
+    // The same calls on the same wiki give the same relations.
+    let mut replayed = RunDraft::new(&input);
+    for call in [first, write("concept", "The fee", content), again] {
+        replayed.replay_call(&call, true).unwrap();
+    }
+    assert_eq!(lines(&replayed), expected);
+}
