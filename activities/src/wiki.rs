@@ -7,6 +7,7 @@ mod change;
 pub mod document;
 mod eval;
 mod file_back;
+mod gold;
 mod query;
 pub mod reader;
 mod review;
@@ -127,7 +128,8 @@ impl WikiActivities {
         ctx: ActivityContext,
         input: EvalTurnInput,
     ) -> Result<SendTurnOutput, ActivityError> {
-        run_until_cancelled(&ctx, self.take_eval_turn(input)).await
+        let tries = ctx.info().attempt;
+        run_until_cancelled(&ctx, self.take_eval_turn(input, tries)).await
     }
 
     #[activity(definition = steward_workflows::activities::SendTurn)]

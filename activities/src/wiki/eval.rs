@@ -1,7 +1,9 @@
 //! One call of a measurement of a wiki or of its verifier, or of a review.
 //!
-//! The verifier is asked about claims as they stand, and about copies with faults, exactly as it is asked about a run.
+//! The verifier is asked about claims as they stand, and about copies with faults, exactly as it is asked about a run. Gold queries
+//! are asked as a person's questions are, without a verifier.
 
+use super::gold::GoldTurn;
 use super::verify::VerifierCall;
 use super::{CONFLICT, NOT_FOUND, UNPROCESSABLE, WikiActivities};
 use crate::failure::retryable_failure;
@@ -18,21 +20,29 @@ use steward_vault::wiki::state::ReadWikiError;
 use steward_workflows::{EvalInput, EvalTurnInput, SendTurnOutput};
 use temporalio_common::ActivityError;
 
+/// What is said if there is nothing to ask.
+const NO_GOLD: &str = "no answer is kept as good: ask a question, and then `steward wiki eval gold <wiki>`";
 /// The fewest questions of a measurement that says anything.
 const LEAST_CASES: usize = 4;
 
 impl WikiActivities {
-    pub(super) async fn take_eval_turn(&self, input: EvalTurnInput) -> Result<SendTurnOutput, ActivityError> {
+    pub(super) async fn take_eval_turn(
+        &self,
+        input: EvalTurnInput,
+        tries: u32,
+    ) -> Result<SendTurnOutput, ActivityError> {
         let EvalTurnInput { eval, turn } = input;
         let root = self.vault.writer.root().clone();
         let refuse = |status, message: &str| Ok(SendTurnOutput::Refused { status, message: message.to_owned() });
-        if !self.writer.has_verifier() {
+        let is_gold = eval.method == EvalMethod::Gold;
+        if !is_gold && !self.writer.has_verifier() {
             return refuse(
                 CONFLICT,
                 "no verifier is set: set `STEWARD_WIKI_VERIFIER` to `openai`, `anthropic` or `ollama`, and `STEWARD_WIKI_VERIFIER_MODEL`",
             );
         }
-        if stop::is_stopped(&root) {
+        // Fixed rules answer questions under a stop, too.
+        if !is_gold && stop::is_stopped(&root) {
             return Ok(SendTurnOutput::Stopped);
         }
         let id = name_eval(&eval);
@@ -47,6 +57,8 @@ impl WikiActivities {
         };
         match (eval.method, session.count_cases()) {
             (EvalMethod::Review, 0) => return refuse(UNPROCESSABLE, EMPTY_WIKI),
+            (EvalMethod::Gold, 0) => return refuse(UNPROCESSABLE, NO_GOLD),
+            (EvalMethod::Gold, _) => return self.answer_gold(GoldTurn { eval, turn, id, tries }, session).await,
             (EvalMethod::Review, _) | (_, LEAST_CASES..) => {}
             (EvalMethod::Consistency, _) => return refuse(UNPROCESSABLE, "the wiki has too few claims that are alike"),
             _ => return refuse(UNPROCESSABLE, "the wiki has too few claims whose sources can be read"),

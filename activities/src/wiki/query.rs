@@ -12,7 +12,7 @@ use chrono::Utc;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::steward::clerk::ClerkMark;
 use steward_domain::steward::conversation::{TurnOutcome, TurnReply};
-use steward_domain::steward::guard::{Reservation, SettlementOutcome};
+use steward_domain::steward::guard::{GuardRefusal, Reservation, SettlementOutcome};
 use steward_domain::time::format_millis;
 use steward_domain::wiki::query::{
     EMPTY_WIKI, MAX_QUESTION, NO_PAGE, WikiAnswer, build_query, check_references, extract_answer,
@@ -32,12 +32,51 @@ const INTERNAL: u16 = 500;
 const LONGEST_WAIT: u64 = 60;
 
 /// What a model or the rules said.
-struct SaidAnswer {
+pub(super) struct SaidAnswer {
     text: String,
     writer: String,
     clerk: Option<ClerkMark>,
     /// How the call is settled, once the answer is kept.
-    settlement: Option<(Reservation, SettlementOutcome)>,
+    pub(super) settlement: Option<(Reservation, SettlementOutcome)>,
+}
+
+/// Why a model gave no answer.
+pub(super) enum MissingAnswer {
+    Stopped,
+    /// By a cap of the rate guard.
+    Refused(GuardRefusal),
+    /// Its server is busy for so long.
+    Limited {
+        seconds: u64,
+    },
+    /// It may be asked again after so long.
+    Failed {
+        seconds: u64,
+        reason: String,
+    },
+}
+
+impl MissingAnswer {
+    /// What a person is shown who waits for the answer.
+    fn describe(self) -> AnswerQuestionOutput {
+        let refuse = |status, message| AnswerQuestionOutput::Refused { status, message };
+        match self {
+            Self::Stopped => refuse(CONFLICT, STOPPED.to_owned()),
+            // A person waits for the answer, so the refusal is shown at once.
+            Self::Refused(refusal) => {
+                let clears = refusal.clears_at.map_or_else(String::new, |at| format!(", until {}", format_millis(at)));
+                refuse(TOO_MANY, format!("{}{clears}", refusal.reason))
+            }
+            Self::Limited { seconds } => {
+                let reason = format!("the model's server is busy: try again in {seconds} s");
+                match seconds > LONGEST_WAIT {
+                    true => refuse(TOO_MANY, reason),
+                    false => AnswerQuestionOutput::Failed { seconds, reason },
+                }
+            }
+            Self::Failed { seconds, reason } => AnswerQuestionOutput::Failed { seconds, reason },
+        }
+    }
 }
 
 impl WikiActivities {
@@ -69,7 +108,7 @@ impl WikiActivities {
         // A try after a crash is a call of its own, so that the guard counts it.
         let said = match self.find_answer(&query, &found, &format!("{id}-{attempt}-{tries}")).await {
             Ok(said) => said,
-            Err(output) => return Ok(output),
+            Err(missing) => return Ok(missing.describe()),
         };
         let settlement = said.settlement.clone();
         let answer = describe_answer(id.clone(), query, &found, said);
@@ -98,13 +137,13 @@ impl WikiActivities {
         }
     }
 
-    /// Finds an answer. A refusal or a failure is the error.
-    async fn find_answer(
+    /// Finds an answer.
+    pub(super) async fn find_answer(
         &self,
         query: &QueryInput,
         found: &QueryPages,
         call: &str,
-    ) -> Result<SaidAnswer, AnswerQuestionOutput> {
+    ) -> Result<SaidAnswer, MissingAnswer> {
         let by_rules =
             |text: String| Ok(SaidAnswer { text, writer: RULES_WRITER.to_owned(), clerk: None, settlement: None });
         match self.writer.describe_model() {
@@ -121,29 +160,21 @@ impl WikiActivities {
         found: &QueryPages,
         call: &str,
         writer: String,
-    ) -> Result<SaidAnswer, AnswerQuestionOutput> {
-        let stopped = || AnswerQuestionOutput::Refused { status: CONFLICT, message: STOPPED.to_owned() };
+    ) -> Result<SaidAnswer, MissingAnswer> {
         if stop::is_stopped(self.vault.writer.root()) {
-            return Err(stopped());
+            return Err(MissingAnswer::Stopped);
         }
         let conversation = build_query(&query.question, found.overview.as_ref(), &found.pages);
         let clerk = &self.writer.clerk;
-        let reservation = match self.writer.reserve(clerk, &query.wiki, format!("query-{call}"), &conversation).await {
-            Ok(reservation) => reservation,
-            // A person waits for the answer, so the refusal is shown at once.
-            Err(refusal) => {
-                let clears = refusal.clears_at.map_or_else(String::new, |at| format!(", until {}", format_millis(at)));
-                let message = format!("{}{clears}", refusal.reason);
-                return Err(AnswerQuestionOutput::Refused { status: TOO_MANY, message });
-            }
-        };
+        let reserved = self.writer.reserve(clerk, &query.wiki, format!("query-{call}"), &conversation).await;
+        let reservation = reserved.map_err(MissingAnswer::Refused)?;
         if stop::is_stopped(self.vault.writer.root()) {
             self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
-            return Err(stopped());
+            return Err(MissingAnswer::Stopped);
         }
         let Some(TurnReply { outcome, clerk }) = clerk.send_turn(&reservation, &conversation).await else {
             self.writer.settle(&reservation, SettlementOutcome::NotSent).await;
-            return Err(AnswerQuestionOutput::Failed { seconds: 1, reason: "no model is set".to_owned() });
+            return Err(MissingAnswer::Failed { seconds: 1, reason: "no model is set".to_owned() });
         };
         let settlement = describe_settlement(&outcome, clerk.tokens);
         let failed = match outcome {
@@ -154,16 +185,11 @@ impl WikiActivities {
             other => other,
         };
         self.writer.settle(&reservation, settlement).await;
-        let fail = |seconds: u64, reason: String| Err(AnswerQuestionOutput::Failed { seconds, reason });
+        let fail = |seconds: u64, reason: String| Err(MissingAnswer::Failed { seconds, reason });
         match failed {
             TurnOutcome::Answered(_) => fail(1, "the model answered nothing".to_owned()),
             TurnOutcome::RateLimited { retry_after_seconds } => {
-                let seconds = retry_after_seconds.unwrap_or(FAILURE_WAIT).max(1);
-                let message = format!("the model's server is busy: try again in {seconds} s");
-                match seconds > LONGEST_WAIT {
-                    true => Err(AnswerQuestionOutput::Refused { status: TOO_MANY, message }),
-                    false => fail(seconds, message),
-                }
+                Err(MissingAnswer::Limited { seconds: retry_after_seconds.unwrap_or(FAILURE_WAIT).max(1) })
             }
             TurnOutcome::NoTools { reason } | TurnOutcome::Failed { reason } | TurnOutcome::NotSent { reason } => {
                 fail(FAILURE_WAIT, reason)
@@ -179,7 +205,8 @@ fn name_answer(query: &QueryInput) -> String {
     hash.as_str()[..8].to_owned()
 }
 
-fn describe_answer(id: String, query: QueryInput, found: &QueryPages, said: SaidAnswer) -> WikiAnswer {
+/// The answer as it is kept: with those marks and links alone that the wiki has.
+pub(super) fn describe_answer(id: String, query: QueryInput, found: &QueryPages, said: SaidAnswer) -> WikiAnswer {
     let read: Vec<_> = found.pages.iter().chain(&found.overview).cloned().collect();
     let checked = check_references(&said.text, &read, &found.contents.files);
     let QueryInput { wiki, question, by, at } = query;

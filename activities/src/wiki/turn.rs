@@ -25,7 +25,7 @@ use temporalio_common::ActivityError;
 /// How long a model may write: 60 min. The time of a stop does not count.
 const WRITING_LIMIT: TimeDelta = TimeDelta::minutes(60);
 /// How many calls in a row may end without an answer.
-const MAX_FAILURES: usize = 3;
+pub(super) const MAX_FAILURES: usize = 3;
 /// The most calls of tools in one answer.
 const MAX_CALLS: usize = 32;
 /// The wait after a call without an answer, and the longest wait for a cap, in seconds.
@@ -33,7 +33,7 @@ pub(super) const FAILURE_WAIT: u64 = 5;
 pub(super) const LONGEST_WAIT: u64 = 600;
 /// How the reason of a run begins that the guard lets wait.
 const WAITS: &str = "it waits: ";
-const BAD_GATEWAY: u16 = 502;
+pub(super) const BAD_GATEWAY: u16 = 502;
 pub(super) const TIMEOUT: u16 = 408;
 const TOO_MANY_REQUESTS: u16 = 429;
 

@@ -19,7 +19,12 @@ pub fn score_interval(k: u64, n: u64, z: f64) -> (f64, f64) {
     }
     #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
     let (k, n) = (k.min(n) as f64, n as f64);
-    let (p, square) = (k / n, z * z);
+    find_interval(k / n, n, z)
+}
+
+/// The interval for a share `p` of `n` cases.
+fn find_interval(p: f64, n: f64, z: f64) -> (f64, f64) {
+    let square = z * z;
     let middle = p + square / (2.0 * n);
     let half = z * (p * (1.0 - p) / n + square / (4.0 * n * n)).sqrt();
     let end = |at: f64| (at / (1.0 + square / n)).clamp(0.0, 1.0);
@@ -47,6 +52,22 @@ impl RateEstimate {
         #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
         let share = (of > 0).then(|| count.min(of) as f64 / of as f64);
         Self { count, of, share, low, high }
+    }
+
+    /// The estimate for the mean of `of` scores from 0 to 1. Its `count` is their sum, rounded. No such scores vary more than cases
+    /// that are counted, so the interval is not too narrow.
+    #[must_use]
+    pub fn from_mean(mean: f64, of: u64) -> Self {
+        if of == 0 {
+            return Self::new(0, 0);
+        }
+        let mean = mean.clamp(0.0, 1.0);
+        #[expect(clippy::cast_precision_loss, reason = "counts of records are far below 2^53")]
+        let scores = of as f64;
+        let (low, high) = find_interval(mean, scores, Z_95);
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is between 0 and `of`")]
+        let count = (mean * scores).round() as u64;
+        Self { count, of, share: Some(mean), low, high }
     }
 }
 
@@ -76,6 +97,14 @@ mod tests {
         assert!(close(score_interval(0, 10, Z_95), (0.0, 0.2775)), "{:?}", score_interval(0, 10, Z_95));
         assert!(close(score_interval(2, 3, Z_99), (0.1442, 0.9596)), "{:?}", score_interval(2, 3, Z_99));
         assert_eq!(score_interval(0, 0, Z_95), (0.0, 1.0), "without cases nothing is known");
+    }
+
+    #[test]
+    fn a_mean_of_scores_has_the_interval_of_such_a_share() {
+        let mean = RateEstimate::from_mean(0.9, 10);
+        assert!(close((mean.low, mean.high), score_interval(9, 10, Z_95)), "{mean:?}");
+        assert_eq!((mean.count, mean.of, mean.share), (9, 10, Some(0.9)));
+        assert_eq!(RateEstimate::from_mean(0.5, 0), RateEstimate::new(0, 0));
     }
 
     #[test]

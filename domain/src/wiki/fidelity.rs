@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What the verifier is asked about.
+/// What is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvalMethod {
@@ -23,6 +23,8 @@ pub enum EvalMethod {
     Consistency,
     /// What is wrong with pages, or missing.
     Review,
+    /// How alike the answers to gold queries are. No verifier is asked.
+    Gold,
     /// Which planted faults the verifier finds.
     #[default]
     Planted,

@@ -147,7 +147,9 @@ mod tests {
 
     #[test]
     fn a_broken_metric_holds_unattended_runs_and_some_hold_attended_ones() {
-        for (metric, holds) in [(WikiMetric::Fidelity, false), (WikiMetric::Coverage, true)] {
+        for (metric, holds) in
+            [(WikiMetric::Fidelity, false), (WikiMetric::Retroactive, false), (WikiMetric::Coverage, true)]
+        {
             let broken = [metric];
             let attended = RunGates::new(RunCause::Attended(WikiMode::Live), &broken);
             assert_eq!(attended.decide().mode == WikiMode::Pending, holds, "{metric}");

@@ -11,6 +11,10 @@ use serde::{Deserialize, Serialize};
 pub const MIN_OBSERVATIONS: u64 = 10;
 /// How many of the newest runs of a model count for the coverage.
 pub const COVERAGE_RUNS: usize = 20;
+/// By how much gold queries may be answered less alike than at the last measurement.
+const MAX_FALL: f64 = 0.05;
+/// What a computed difference may be off.
+const ROUNDING: f64 = 1e-9;
 
 /// What is measured about a wiki.
 #[derive(
@@ -25,6 +29,8 @@ pub enum WikiMetric {
     Consistency,
     /// The share of the pages that a run was offered and that it changed or found in need of no change.
     Coverage,
+    /// How alike the answers to gold queries are to those that a person found good.
+    Retroactive,
 }
 
 /// How a metric stands.
@@ -40,12 +46,13 @@ pub enum MetricState {
 }
 
 impl WikiMetric {
-    /// The share from which on it is healthy, and from which on it is only degraded.
+    /// The share from which on it is healthy, and from which on it is only degraded. Only a fall breaks the answers to gold queries.
     #[must_use]
     pub fn thresholds(self) -> (f64, f64) {
         match self {
             Self::Fidelity | Self::Consistency => (0.95, 0.85),
             Self::Coverage => (0.90, 0.70),
+            Self::Retroactive => (0.80, 0.0),
         }
     }
 
@@ -58,6 +65,16 @@ impl WikiMetric {
             Some(share) if share >= healthy => MetricState::Healthy,
             Some(share) if share >= degraded => MetricState::Degraded,
             Some(_) => MetricState::Broken,
+        }
+    }
+
+    /// How it stands by a share and the one before, if there is one with which it is compared.
+    #[must_use]
+    pub fn judge_against(self, rate: &RateEstimate, before: Option<f64>) -> MetricState {
+        match (self.judge(rate), before, rate.share) {
+            (MetricState::Unknown, ..) => MetricState::Unknown,
+            (_, Some(before), Some(share)) if before - share > MAX_FALL + ROUNDING => MetricState::Broken,
+            (state, ..) => state,
         }
     }
 
@@ -74,6 +91,7 @@ impl WikiMetric {
             Self::Fidelity => "claims that their quotes carry",
             Self::Consistency => "pairs of claims that do not contradict each other",
             Self::Coverage => "related pages that the last runs of a model changed or found in need of no change",
+            Self::Retroactive => "gold questions, and how alike their answers are",
         }
     }
 }
@@ -125,6 +143,12 @@ impl MetricReading {
         acknowledged_at: Option<DateTime<Utc>>,
     ) -> Self {
         Self { metric, state: metric.judge(&rate), rate, at, acknowledged_at }
+    }
+
+    /// The same beside an earlier measurement, if there is one with which it is compared.
+    #[must_use]
+    pub fn compare_with(self, before: Option<f64>) -> Self {
+        Self { state: self.metric.judge_against(&self.rate, before), ..self }
     }
 
     /// Whether runs wait because of it.

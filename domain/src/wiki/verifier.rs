@@ -7,6 +7,7 @@
 pub(super) mod report;
 
 use super::claims::{BlockKind, Claim, PageClaims, read_claims};
+use super::gold::GoldScore;
 use super::page::{WikiPage, read_page};
 use super::pairs::{self, ClaimPair, PairVerdict};
 use super::plan::RunFile;
@@ -137,7 +138,7 @@ impl ClaimCheck {
     }
 }
 
-/// A line of what the verifier did.
+/// A line of what the verifier did, or of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum VerifierLine {
@@ -159,6 +160,11 @@ pub enum VerifierLine {
         review: BatchReview,
         clerk: ClerkMark,
     },
+    /// A gold query was answered: by a model, or by fixed rules.
+    Answered {
+        score: GoldScore,
+        clerk: Option<ClerkMark>,
+    },
     /// A call without an answer that can be used.
     Failed {
         reason: String,
@@ -173,6 +179,7 @@ impl VerifierLine {
     pub fn clerk(&self) -> Option<&ClerkMark> {
         match self {
             Self::Verdicts { clerk, .. } | Self::Relations { clerk, .. } | Self::Reviewed { clerk, .. } => Some(clerk),
+            Self::Answered { clerk, .. } => clerk.as_ref(),
             Self::Chosen { .. } | Self::Form | Self::Failed { .. } | Self::Limited => None,
         }
     }

@@ -1,13 +1,16 @@
-//! Measures on the claims of a wiki how many of them their quotes carry, and how well the verifier finds faults in copies of them.
+//! Measures how many claims of a wiki their quotes carry, how well the verifier finds faults in copies of them, and how alike the
+//! answers to gold queries are.
 //!
 //! The verdicts are kept call by call, so that a crash pays for none twice. The reports are kept for ever. Nothing of the wiki is
 //! changed.
 
 use crate::files::root::VaultRoot;
 use crate::wiki::folder::{WikiContents, WikiFolder};
+use crate::wiki::gold::{read_gold, read_reference};
 use crate::wiki::kept::{change_log, read_log};
 use crate::wiki::quotes::read_text;
 use crate::wiki::reviews::{choose_files, keep_review};
+use crate::wiki::staged::RULES_WRITER;
 use crate::wiki::state::{ReadWikiError, find_wiki_folder};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -16,6 +19,7 @@ use steward_domain::action::plan::ContentHash;
 use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::fidelity::{EvalMethod, FidelityReport, is_anchored, list_refused, sample_claims};
+use steward_domain::wiki::gold::{GoldQuery, GoldReport, GoldScore, choose_gold, find_mean};
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::pairs::{
     ClaimPair, ConsistencyReport, find_next_pairs, list_contradictions, list_paired_claims, sample_pairs,
@@ -50,6 +54,7 @@ pub enum EvalReport {
     Fidelity(FidelityReport),
     Consistency(ConsistencyReport),
     Planted(PlantedReport),
+    Gold(GoldReport),
 }
 
 impl EvalReport {
@@ -58,6 +63,7 @@ impl EvalReport {
             Self::Fidelity(report) => &report.id,
             Self::Consistency(report) => &report.id,
             Self::Planted(report) => &report.id,
+            Self::Gold(report) => &report.id,
         }
     }
 
@@ -68,11 +74,12 @@ impl EvalReport {
             Self::Fidelity(report) => report.by == by && report.at == at,
             Self::Consistency(report) => report.by == by && report.at == at,
             Self::Planted(report) => report.by == by && report.at == at,
+            Self::Gold(report) => report.by == by && report.at == at,
         }
     }
 }
 
-/// What the verifier is asked about.
+/// What is asked.
 enum EvalQuestions {
     /// Claims as they stand.
     Fidelity(Vec<ClaimCheck>),
@@ -82,6 +89,8 @@ enum EvalQuestions {
     Review(ReviewCase),
     /// Claims as they stand, and copies with faults.
     Planted(Vec<PlantedCase>),
+    /// What a person asked before. The wiki answers, and not the verifier.
+    Gold(Vec<GoldQuery>),
 }
 
 /// A measurement with what the verifier said so far.
@@ -133,11 +142,12 @@ impl EvalSession {
                     read_claim_checks(&folder, &path, id).into_iter().map(|(_, check)| check).collect();
                 EvalQuestions::Planted(plant_faults(&checks, sample.claims, id))
             }
+            EvalMethod::Gold => EvalQuestions::Gold(choose_gold(read_gold(root, wiki)?)),
         };
         Ok(Self { root: root.clone(), wiki: wiki.to_owned(), id: id.to_owned(), questions, lines })
     }
 
-    /// How many claims, pairs, copies or pages there are.
+    /// How many claims, pairs, copies, pages or questions there are.
     #[must_use]
     pub fn count_cases(&self) -> usize {
         match &self.questions {
@@ -145,6 +155,7 @@ impl EvalSession {
             EvalQuestions::Consistency(pairs) => pairs.len(),
             EvalQuestions::Review(case) => case.count_pages(),
             EvalQuestions::Planted(cases) => cases.len(),
+            EvalQuestions::Gold(queries) => queries.len(),
         }
     }
 
@@ -153,7 +164,7 @@ impl EvalSession {
         VerifierProgress::from_lines(&self.lines)
     }
 
-    /// What comes next. It is over when all cases are answered, whatever the verdicts are, or when the calls are used up.
+    /// What the verifier is asked next. It is over when all cases are answered, whatever the verdicts are, or when the calls are used up.
     #[must_use]
     pub fn find_next_step(&self) -> VerifierStep {
         let checks: Vec<ClaimCheck> = match &self.questions {
@@ -163,8 +174,16 @@ impl EvalSession {
                 return case.find_next_step(&self.lines, max_calls(case.count_pages() * BATCH));
             }
             EvalQuestions::Planted(cases) => cases.iter().map(|case| case.check.clone()).collect(),
+            EvalQuestions::Gold(_) => return VerifierStep::Passed,
         };
         find_next_step(&checks, &self.lines, max_calls(checks.len()))
+    }
+
+    /// The first gold query without an answer.
+    #[must_use]
+    pub fn find_next_question(&self) -> Option<GoldQuery> {
+        let EvalQuestions::Gold(queries) = &self.questions else { return None };
+        queries.iter().find(|query| find_score(&self.lines, query).is_none()).cloned()
     }
 
     /// Keeps a line.
@@ -233,6 +252,13 @@ impl EvalSession {
                 let (faults, clean, refused) = score_cases(cases, &verdicts);
                 EvalReport::Planted(PlantedReport { id, wiki, at, by, model, faults, clean, refused, tokens })
             }
+            EvalQuestions::Gold(queries) => {
+                let answers: Vec<GoldScore> =
+                    queries.iter().filter_map(|query| find_score(&self.lines, query)).cloned().collect();
+                let (score, before) = (find_mean(&answers), read_reference(&self.root, &wiki)?);
+                let model = if model.is_empty() { RULES_WRITER.to_owned() } else { model };
+                EvalReport::Gold(GoldReport { id, wiki, at, by, model, score, before, answers, tokens })
+            }
         };
         change_log(&self.root, &self.wiki, EVALS, |reports: &mut Vec<EvalReport>| {
             if reports.iter().all(|known| known.id() != report.id()) {
@@ -262,6 +288,14 @@ fn keep_line(
     change_log(root, wiki, &name_progress(id), |lines: &mut Vec<VerifierLine>| lines.push(kept))?;
     lines.push(line);
     Ok(())
+}
+
+/// How alike the answer to a gold query is, if it was answered.
+fn find_score<'l>(lines: &'l [VerifierLine], query: &GoldQuery) -> Option<&'l GoldScore> {
+    lines.iter().find_map(|line| match line {
+        VerifierLine::Answered { score, .. } if score.id == query.id => Some(score),
+        _ => None,
+    })
 }
 
 /// The calls for so many questions: twice as many as are needed, and at least 20. A page counts as the questions of one call.
@@ -305,4 +339,33 @@ fn read_cited(
     let cited: BTreeSet<String> = claims.flat_map(|claims| claims.anchors).map(|(_, anchor)| anchor.source).collect();
     let read = |id: String| Some((id.clone(), read_text(folder, contents.sources.get(&id)?).ok()?));
     cited.into_iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_is_read_as_the_one_that_was_kept() {
+        let score = GoldScore {
+            id: "1a2b3c4d".into(),
+            question: "When does it end?".into(),
+            topics: 1.0,
+            citations: 0.5,
+            lost: BTreeSet::from(["c6107d23f".to_owned()]),
+        };
+        let report = EvalReport::Gold(GoldReport {
+            id: "00000001".into(),
+            wiki: "plot".into(),
+            at: "2026-11-22T09:15:04Z".parse().unwrap(),
+            by: "ann".into(),
+            model: RULES_WRITER.into(),
+            score: 0.5,
+            before: None,
+            answers: vec![score],
+            tokens: TokenUsage::default(),
+        });
+        let line = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<EvalReport>(&line).unwrap(), report, "{line}");
+    }
 }

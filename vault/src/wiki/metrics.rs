@@ -79,6 +79,20 @@ pub fn acknowledge_metric(root: &VaultRoot, wiki: &str, line: MetricAcknowledgem
     })
 }
 
+/// Until when a person acknowledged a metric; `None` if nobody did.
+pub(super) fn read_acknowledged(
+    root: &VaultRoot,
+    wiki: &str,
+    metric: WikiMetric,
+) -> Result<Option<DateTime<Utc>>, ReadWikiError> {
+    let lines: Vec<MetricAcknowledgement> = read_log(root, wiki, ACKNOWLEDGED)?;
+    Ok(find_acknowledged(&lines, metric))
+}
+
+fn find_acknowledged(lines: &[MetricAcknowledgement], metric: WikiMetric) -> Option<DateTime<Utc>> {
+    lines.iter().filter(|line| line.metric == metric).map(|line| line.at).max()
+}
+
 /// The metrics of a wiki as they stand.
 ///
 /// # Errors
@@ -88,8 +102,9 @@ pub fn read_metrics(root: &VaultRoot, wiki: &str) -> Result<Vec<MetricReading>, 
     let coverage: Vec<CoverageLine> = read_log(root, wiki, COVERAGE)?;
     let evals = read_evals(root, wiki)?;
     let read = |metric: WikiMetric| {
-        let since = acknowledged.iter().filter(|line| line.metric == metric).map(|line| line.at).max();
+        let since = find_acknowledged(&acknowledged, metric);
         let counts = |at: DateTime<Utc>| since.is_none_or(|since| at > since);
+        let mut before = None;
         let newest = match metric {
             WikiMetric::Coverage => {
                 let runs: Vec<&CoverageLine> = coverage.iter().filter(|line| counts(line.at)).collect();
@@ -104,9 +119,16 @@ pub fn read_metrics(root: &VaultRoot, wiki: &str) -> Result<Vec<MetricReading>, 
                 EvalReport::Consistency(report) if counts(report.at) => Some((report.at, report.consistency())),
                 _ => None,
             }),
+            WikiMetric::Retroactive => evals.iter().rev().find_map(|report| match report {
+                EvalReport::Gold(report) if counts(report.at) => {
+                    before = report.before;
+                    Some((report.at, report.rate()))
+                }
+                _ => None,
+            }),
         };
         let (at, rate) = newest.unzip();
-        MetricReading::new(metric, rate.unwrap_or_else(|| RateEstimate::new(0, 0)), at, since)
+        MetricReading::new(metric, rate.unwrap_or_else(|| RateEstimate::new(0, 0)), at, since).compare_with(before)
     };
     Ok(WikiMetric::iter().map(read).collect())
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::wiki::details::{ClaimRecord, FileRecord, WikiDetails};
 use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
 
@@ -20,6 +21,8 @@ pub struct RunSummary {
     pub at: DateTime<Utc>,
     pub reasoning: String,
     pub source: Option<RunSource>,
+    /// What its writer took; `None` for fixed rules and people.
+    pub tokens: Option<TokenUsage>,
     /// The run that took this one back.
     pub reverted_by: Option<RunId>,
     /// The run that this one took back.
@@ -150,6 +153,7 @@ fn read_record(root: &VaultRoot, path: &RecordPath) -> Option<ReadRecord> {
         at: draft.timestamp,
         reasoning: draft.reasoning,
         source: mark.source,
+        tokens: draft.clerk.map(|clerk| clerk.tokens),
         reverted_by: None,
         reverts: mark.reverts,
         record: path.clone(),

@@ -223,10 +223,11 @@ pub(crate) enum WikiCommand {
 /// The options of `steward wiki eval`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvalCommand {
-    /// Ask the verifier about a sample of claims as they stand, about pairs of them, or about copies with planted faults
+    /// Ask the verifier about a sample of claims as they stand, about pairs of them, or about copies with planted faults; or ask gold questions again
     #[command(
-        after_help = "Examples:\n  steward wiki eval run allotment\n  steward wiki eval run allotment --pairs\n  steward wiki eval run allotment --planted --claims 20\n\nA call holds 12 questions; with \
-        --planted each claim is about four. Nothing in the wiki is changed. Exits with 3 when there is no verifier, or too few claims."
+        after_help = "Examples:\n  steward wiki eval run allotment\n  steward wiki eval run allotment --pairs\n  steward wiki eval run allotment --planted --claims 20\n  steward wiki eval run allotment --gold\n\nA call holds 12 questions; with \
+        --planted each claim is about four. With --gold each question is one call, or none without a model, and no verifier is asked. \
+        Nothing in the wiki is changed. Exits with 3 when there is no verifier, or too few claims, or no gold question."
     )]
     Run {
         /// The name of the wiki
@@ -237,6 +238,9 @@ pub(crate) enum EvalCommand {
         /// Ask whether claims that are alike contradict each other
         #[arg(long, conflicts_with = "planted")]
         pairs: bool,
+        /// Ask at most 30 gold questions again, and compare the answers with those that were kept
+        #[arg(long, conflicts_with_all = ["planted", "pairs", "claims"])]
+        gold: bool,
         /// How many claims or pairs are taken at most: 50, or 40 with --planted
         #[arg(long, value_parser = clap::value_parser!(u32).range(2..=200))]
         claims: Option<u32>,
@@ -249,13 +253,31 @@ pub(crate) enum EvalCommand {
     Ack {
         /// The name of the wiki
         wiki: String,
-        /// The metric: fidelity, consistency or coverage
+        /// The metric: fidelity, consistency, coverage or retroactive
         metric: WikiMetric,
         /// Why, for the record
         #[arg(long)]
         reason: String,
     },
-    /// Show all measurements of a wiki
+    /// Keep an answer as good, so that `eval run --gold` asks its question again
+    #[command(
+        after_help = "Examples:\n  steward wiki eval gold allotment\n  steward wiki eval gold allotment 1a2b3c4d\n  steward wiki eval gold allotment --list\n  \
+        steward wiki eval gold allotment --remove 1a2b3c4d\n\nA newer answer to the same question takes the place of the older one. Exits with 3 when the answer cites nothing."
+    )]
+    Gold {
+        /// The name of the wiki
+        wiki: String,
+        /// The 8 characters below the answer; the last answer of the wiki if it is left out
+        #[arg(conflicts_with_all = ["list", "remove"])]
+        answer: Option<String>,
+        /// Show all that are kept
+        #[arg(long)]
+        list: bool,
+        /// Do not ask this one again
+        #[arg(long, value_name = "ID", conflicts_with = "list")]
+        remove: Option<String>,
+    },
+    /// Show all measurements of a wiki, and what its pages took in tokens
     #[command(after_help = "Example:\n  steward wiki eval report allotment --json")]
     Report {
         /// The name of the wiki

@@ -4,6 +4,7 @@
 
 mod accept;
 mod eval;
+mod gold;
 mod ingest;
 mod lint;
 mod preview;

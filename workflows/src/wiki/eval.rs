@@ -1,4 +1,4 @@
-//! `EvalWorkflow`: measures the claims of a wiki by its verifier, or the verifier by them.
+//! `EvalWorkflow`: measures the claims of a wiki by its verifier, the verifier by them, or the answers to gold queries.
 //!
 //! Each call is one activity of the process that holds the vault, which keeps the verdicts and the report. The workflow holds no
 //! words of a claim.
@@ -25,7 +25,7 @@ pub struct EvalInput {
     pub wiki: String,
     #[serde(default, skip_serializing_if = "EvalMethod::is_planted")]
     pub method: EvalMethod,
-    /// How many are taken at most, 2 to 200: claims, pairs of them, or pages of a review.
+    /// How many are taken at most, 2 to 200: claims, pairs of them, or pages of a review. Of gold queries it is 30, whatever stands here.
     pub claims: u32,
     /// The person's name, as they gave it.
     pub by: String,

@@ -1,7 +1,9 @@
-//! `steward wiki eval`: how many claims their quotes carry, and how well the verifier finds faults in copies of them.
+//! `steward wiki eval`: how many claims their quotes carry, how well the verifier finds faults in copies of them, how alike the answers
+//! to gold queries are, and what the pages took.
 //!
 //! Runs wait while a metric is broken. A person who knows of it can let them go on.
 
+use super::gold::{self, describe_gold};
 use super::{OpenedWikis, open_vault};
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
 use crate::cli::wiki::EvalCommand;
@@ -9,16 +11,20 @@ use crate::commands::resolve::request_from_vault;
 use crate::config::StewardConfig;
 use anyhow::Context;
 use chrono::{DateTime, Utc};
+use serde_json::json;
 use std::path::Path;
 use std::time::Duration;
 use steward_domain::record::plain_text::{count_noun, to_one_line};
 use steward_domain::trust::wilson::RateEstimate;
+use steward_domain::wiki::cost::WikiCost;
 use steward_domain::wiki::fidelity::{EvalMethod, FidelityReport};
+use steward_domain::wiki::gold::MAX_GOLD;
 use steward_domain::wiki::metrics::{MetricReading, WikiMetric};
 use steward_domain::wiki::pairs::ConsistencyReport;
 use steward_domain::wiki::planted::PlantedReport;
 use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::cost::read_cost;
 use steward_vault::wiki::evals::{EvalReport, read_evals};
 use steward_vault::wiki::metrics::{MetricAcknowledgement, acknowledge_metric, read_metrics};
 use steward_vault::wiki::state::find_wiki_folder;
@@ -34,14 +40,18 @@ const DEFAULT_PLANTED: u32 = 40;
 pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let OpenedWikis { config, root } = open_vault(vault)?;
     match command {
-        EvalCommand::Run { wiki, claims, planted, pairs } => {
+        EvalCommand::Run { wiki, claims, planted, pairs, gold } => {
             find_wiki_folder(&root, &wiki)?;
             let (method, most, about) = match (planted, pairs) {
+                _ if gold => (EvalMethod::Gold, MAX_GOLD as u32, ""),
                 (true, _) => (EvalMethod::Planted, DEFAULT_PLANTED, "claims and about copies with faults"),
                 (_, true) => (EvalMethod::Consistency, DEFAULT_CLAIMS, "pairs of claims"),
                 _ => (EvalMethod::Fidelity, DEFAULT_CLAIMS, "claims as they stand"),
             };
-            eprintln!("The verifier is asked about {about}, 12 for each call.");
+            match gold {
+                true => eprintln!("At most {MAX_GOLD} gold questions are asked again."),
+                false => eprintln!("The verifier is asked about {about}, 12 for each call."),
+            }
             let claims = claims.unwrap_or(most);
             let by = steward_server::access::parse_caller_name(&config.operator)?;
             let at = Utc::now();
@@ -59,11 +69,21 @@ pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: Command
             out.print_value(&report, || describe(&report))?;
         }
         EvalCommand::Ack { wiki, metric, reason } => return acknowledge(&config, &root, &wiki, metric, &reason, out),
+        EvalCommand::Gold { wiki, answer, list, remove } => {
+            return match remove {
+                _ if list => gold::list(&root, &wiki, out),
+                Some(id) => gold::remove(&root, &wiki, &id, out),
+                None => gold::keep(&config, &root, &wiki, answer.as_deref(), out),
+            };
+        }
         EvalCommand::Report { wiki } => {
-            let reports = read_evals(&root, &wiki)?;
-            out.print_value(&reports, || match reports.last() {
-                None => format!("nothing was measured on {wiki} yet: `steward wiki eval run {wiki}`"),
-                Some(_) => reports.iter().map(describe).collect::<Vec<_>>().join("\n\n"),
+            let (reports, cost) = (read_evals(&root, &wiki)?, read_cost(&root, &wiki)?);
+            out.print_value(&json!({"reports": &reports, "cost": &cost}), || {
+                let shown = match reports.last() {
+                    None => format!("nothing was measured on {wiki} yet: `steward wiki eval run {wiki}`"),
+                    Some(_) => reports.iter().map(describe).collect::<Vec<_>>().join("\n\n"),
+                };
+                format!("{shown}\n\n{}", describe_cost(&cost))
             })?;
         }
     }
@@ -110,14 +130,28 @@ pub(super) fn describe_reading(reading: &MetricReading) -> String {
         (true, true) => "; runs wait for you",
         (true, false) => "; runs that nobody asked for wait for you",
     };
+    let MetricReading { metric, state, rate, .. } = reading;
+    let counted = match metric {
+        // A mean of scores counts nothing.
+        WikiMetric::Retroactive => format!("{} {}:", rate.of, metric.explain()),
+        _ => format!("{} of {} {},", rate.count, rate.of, metric.explain()),
+    };
+    format!("{metric} {state}: {counted} {}{held}", describe_rate(rate))
+}
+
+/// What the pages took, in one line.
+fn describe_cost(cost: &WikiCost) -> String {
+    let WikiCost { sources, tokens, question_tokens } = cost;
+    let question = format!("one question to all sources as they are would take about {question_tokens}");
+    if sources.is_empty() {
+        return format!("cost: no ingest took tokens; {question} tokens");
+    }
     format!(
-        "{} {}: {} of {} {}, {}{held}",
-        reading.metric,
-        reading.state,
-        reading.rate.count,
-        reading.rate.of,
-        reading.metric.explain(),
-        describe_rate(&reading.rate)
+        "cost: {} took {} tokens in and {} out, {} for each; {question}",
+        count_noun(sources.len() as u64, "ingested source"),
+        tokens.prompt_tokens,
+        tokens.completion_tokens,
+        cost.tokens_per_source()
     )
 }
 
@@ -126,11 +160,12 @@ fn describe(report: &EvalReport) -> String {
         EvalReport::Fidelity(report) => describe_fidelity(report),
         EvalReport::Consistency(report) => describe_consistency(report),
         EvalReport::Planted(report) => describe_planted(report),
+        EvalReport::Gold(report) => describe_gold(report),
     }
 }
 
 /// Who measured what, and when.
-fn describe_head(model: &str, wiki: &str, at: DateTime<Utc>) -> String {
+pub(super) fn describe_head(model: &str, wiki: &str, at: DateTime<Utc>) -> String {
     let model = if model.is_empty() { "no verifier" } else { model };
     format!("{model} on {wiki}, {}", at.format("%Y-%m-%d %H:%M UTC"))
 }
@@ -199,7 +234,7 @@ fn describe_planted(report: &PlantedReport) -> String {
     )
 }
 
-fn describe_rate(rate: &RateEstimate) -> String {
+pub(super) fn describe_rate(rate: &RateEstimate) -> String {
     match rate.share {
         Some(share) => format!("{:.0} % ({:.0} to {:.0} %)", share * 100.0, rate.low * 100.0, rate.high * 100.0),
         None => "nothing was counted".to_owned(),
