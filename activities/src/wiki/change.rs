@@ -75,11 +75,16 @@ pub(super) fn change(
                 opened => opened?,
             };
             let status = staged.read_status()?;
-            let is_open = |status: &RunStatus| matches!(status.state, RunState::Pending | RunState::Verifying);
+            // A repeat finds that it is done.
+            let is_open = |status: &RunStatus| match status.state {
+                RunState::Pending | RunState::Verifying => true,
+                RunState::Rejected => (status.rejected_by.as_ref(), status.at) == (Some(&input.by), input.at),
+                RunState::Committed | RunState::Abandoned => false,
+            };
             if let Some(status) = status.filter(|status| !is_open(status)) {
                 return Ok(refuse_with(CONFLICT, &format!("the run is {}: {}", status.state, status.reason)));
             }
-            staged.set_status(RunState::Rejected, input.at, &format!("{} rejected it", input.by))?;
+            writer.reject_by_person(&staged, input.at, &input.by)?;
             Ok(WikiRunOutput::Done { record: None, source: None, notes: Vec::new() })
         }
         WikiRequest::Revert { run, keep_edited } => {
@@ -115,7 +120,7 @@ fn approve(
     if committed != CommitIngestOutput::Stale || approval.override_reason.is_some() {
         return Ok(describe_commit(committed));
     }
-    match stage_again(writer.root(), run)? {
+    match stage_again(writer, run)? {
         StagedAgain::Same(staged) => Ok(describe_commit(commit(&RunApproval { staged: &staged, ..*approval })?)),
         StagedAgain::Changed => Ok(refuse_with(
             CONFLICT,
