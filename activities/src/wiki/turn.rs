@@ -45,8 +45,9 @@ enum TurnStart {
 
 impl WikiActivities {
     pub(super) async fn take_turn(&self, input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
-        let (writer, begun) = (Arc::clone(&self.vault.writer), Arc::clone(&self.vault.writer));
-        let start = run_blocking(move || begin_turn(&begun, &input)).await?;
+        let writer = Arc::clone(&self.vault.writer);
+        let shared = Arc::clone(&writer);
+        let start = run_blocking(move || begin_turn(&shared, &input)).await?;
         let (mut session, n, conversation) = match start {
             Ok(TurnStart::Send { session, n, conversation }) => (session, n, conversation),
             Ok(TurnStart::Over(output)) => return Ok(output),

@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_no_folder_is_refused() {
-        for name in ["", "a", "../x", "Allotment", "a b", "-a", "a/b", "schreibtisch-ä"] {
+        for name in ["", "a", "../x", "Allotment", "a b", "-a", "a/b", "schreibtisch-ä", "plot-rejected"] {
             assert!(render_wiki(name, DateTime::UNIX_EPOCH).is_err(), "{name}");
         }
     }

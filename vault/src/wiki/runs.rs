@@ -197,3 +197,23 @@ fn read_record(root: &VaultRoot, path: &RecordPath) -> Option<ReadRecord> {
     };
     Some(ReadRecord { summary, missing_files, text: String::from_utf8_lossy(&bytes).into_owned() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_record_says_whether_its_run_was_committed() {
+        let run = "r-20261122T091504Z-3f9a1c22";
+        let read = |name: &str, kind| read_record_name(&name.replace("RUN", run), kind).map(|record| record.wiki);
+        let (committed, rejected) = ("steward-wiki-RUN-plot.md", "steward-wiki-RUN-plot-rejected.md");
+        assert_eq!(read(committed, ActionKind::Wiki).as_deref(), Some("plot"));
+        assert_eq!(read(rejected, ActionKind::WikiRejected).as_deref(), Some("plot"));
+        assert_eq!((read(committed, ActionKind::WikiRejected), read(rejected, ActionKind::Wiki)), (None, None));
+        assert_eq!(read("steward-wiki-source-RUN-plot.md", ActionKind::WikiSource).as_deref(), Some("plot"));
+        for name in ["steward-wiki-source-RUN-plot.md", "steward-wiki-rejected-RUN-plot.md", "steward-wiki-RUN.md"] {
+            let found = (read(name, ActionKind::Wiki), read(name, ActionKind::WikiRejected));
+            assert_eq!(found, (None, None), "{name}");
+        }
+    }
+}

@@ -140,10 +140,10 @@ pub fn list_wiki_runs(root: &VaultRoot, wiki: Option<&str>, limit: usize) -> Res
     };
     let staged = StagedRuns::new(root).list().unwrap_or_default();
     // A run whose folder is still there says more than its record.
-    let told: BTreeSet<RunId> = staged.iter().map(|run| run.meta.run.clone()).chain(known.iter().cloned()).collect();
+    let listed: BTreeSet<RunId> = staged.iter().map(|run| run.meta.run.clone()).chain(known.iter().cloned()).collect();
     let is_new = |run: &RunSummary| oldest.is_none_or(|oldest| run.run.began() >= Some(oldest));
     let ended = list_rejected_runs(root, wiki, limit)?.into_iter();
-    rows.extend(ended.filter(|run| !told.contains(&run.run) && is_new(run)).map(|run| describe_recorded(&run)));
+    rows.extend(ended.filter(|run| !listed.contains(&run.run) && is_new(run)).map(|run| describe_recorded(&run)));
     rows.extend(staged.into_iter().filter(is_shown).map(|run| describe_staged(&run)));
     rows.sort_by(|a, b| (b.at, &b.run).cmp(&(a.at, &a.run)));
     Ok(rows)
