@@ -267,10 +267,10 @@ fn refuse(error: WikiRunError) -> Result<(u16, String), WikiRunError> {
 }
 
 /// Ends a run that is refused. A failure of the machine ends nothing, because it is tried again.
-fn reject(run: &StagedRun, error: WikiRunError) -> Result<(u16, String), WikiRunError> {
+fn reject(writer: &VaultWriter, run: &StagedRun, error: WikiRunError) -> Result<(u16, String), WikiRunError> {
     match refuse(error) {
         Ok((status, message)) => {
-            run.set_status(RunState::Rejected, Utc::now(), &message)?;
+            writer.reject_run(run, Utc::now(), &message)?;
             Ok((status, message))
         }
         Err(error) => Err(error),
@@ -343,7 +343,7 @@ fn commit_run(
                 run.write_verdict(verdict)?;
             }
             // What a person was asked about can be looked at and approved again.
-            let (status, message) = if approval.is_some() { refuse(e)? } else { reject(&run, e)? };
+            let (status, message) = if approval.is_some() { refuse(e)? } else { reject(writer, &run, e)? };
             Ok(CommitIngestOutput::Refused { status, message })
         }
     }

@@ -39,6 +39,8 @@ mod moved;
 mod names;
 #[path = "write_path/preview.rs"]
 mod preview;
+#[path = "write_path/rejected.rs"]
+mod rejected;
 #[path = "write_path/reverts.rs"]
 mod reverts;
 #[path = "write_path/runs.rs"]

@@ -67,21 +67,7 @@ pub(super) fn change(
             let record = writer.supersede_source(&request, old, new)?.map(|receipt| receipt.record);
             Ok(WikiRunOutput::Done { record, source: None, notes: Vec::new() })
         }
-        WikiRequest::Reject { run } => {
-            let staged = match runs.open(run) {
-                Err(StagedRunError::Busy(_)) => {
-                    return Ok(refuse_with(CONFLICT, "a call about the run is under way: try again in some minutes"));
-                }
-                opened => opened?,
-            };
-            let status = staged.read_status()?;
-            let is_open = |status: &RunStatus| matches!(status.state, RunState::Pending | RunState::Verifying);
-            if let Some(status) = status.filter(|status| !is_open(status)) {
-                return Ok(refuse_with(CONFLICT, &format!("the run is {}: {}", status.state, status.reason)));
-            }
-            staged.set_status(RunState::Rejected, input.at, &format!("{} rejected it", input.by))?;
-            Ok(WikiRunOutput::Done { record: None, source: None, notes: Vec::new() })
-        }
+        WikiRequest::Reject { run } => reject_open(writer, run, input),
         WikiRequest::Revert { run, keep_edited } => {
             let edited = if *keep_edited { EditedPages::Keep } else { EditedPages::Refuse };
             revert(writer, run, edited, &request)
@@ -103,6 +89,27 @@ pub(super) fn change(
     }
 }
 
+/// Ends a run that a person rejects, before it is committed.
+fn reject_open(writer: &VaultWriter, run: &RunId, input: &WikiRunInput) -> Result<WikiRunOutput, WikiRunError> {
+    let staged = match StagedRuns::new(writer.root()).open(run) {
+        Err(StagedRunError::Busy(_)) => {
+            return Ok(refuse_with(CONFLICT, "a call about the run is under way: try again in some minutes"));
+        }
+        opened => opened?,
+    };
+    // A repeat finds that it is done.
+    let is_open = |status: &RunStatus| match status.state {
+        RunState::Pending | RunState::Verifying => true,
+        RunState::Rejected => (status.rejected_by.as_ref(), status.at) == (Some(&input.by), input.at),
+        RunState::Committed | RunState::Abandoned => false,
+    };
+    if let Some(status) = staged.read_status()?.filter(|status| !is_open(status)) {
+        return Ok(refuse_with(CONFLICT, &format!("the run is {}: {}", status.state, status.reason)));
+    }
+    writer.reject_by_person(&staged, input.at, &input.by)?;
+    Ok(WikiRunOutput::Done { record: None, source: None, notes: Vec::new() })
+}
+
 /// Commits what a person saw. If its pages changed since, it is made again, and committed if it does the same to every claim.
 fn approve(
     writer: &VaultWriter,
@@ -121,7 +128,7 @@ fn approve(
     if !is_outdated || approval.override_reason.is_some() {
         return Ok(describe_commit(committed));
     }
-    match stage_again(writer.root(), run)? {
+    match stage_again(writer, run)? {
         StagedAgain::Same(staged) => Ok(describe_commit(commit(&RunApproval { staged: &staged, ..*approval })?)),
         StagedAgain::Changed => Ok(refuse_with(
             CONFLICT,

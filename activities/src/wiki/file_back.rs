@@ -14,7 +14,7 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::answers::{read_answers, stage_answer_page};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::runs::list_runs;
-use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRuns};
+use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki};
 use steward_workflows::{FileAnswerInput, StageIngestOutput};
 
@@ -58,12 +58,12 @@ pub(super) fn stage_filed_answer(
         limits: RunLimits::default(),
         unattended: false,
     };
-    let run = match begin_once(root, &runs, &meta)? {
+    let run = match begin_once(writer, &runs, &meta)? {
         Ok(run) => run,
         Err(ended) => return Ok(ended),
     };
     if let Some(page) = find_kept_page(root, &input.wiki, &answer.id)? {
-        run.set_status(RunState::Rejected, Utc::now(), "the answer is kept already")?;
+        writer.reject_run(&run, Utc::now(), "the answer is kept already")?;
         let reason = format!("the answer is kept already by the run {page}");
         return Ok(StageIngestOutput::Nothing { reason });
     }
@@ -71,13 +71,13 @@ pub(super) fn stage_filed_answer(
         Ok(is_anchored) => {
             let is_archive = input.kind == FiledKind::Archive || answer.citations.is_empty();
             let is_draft = is_archive && !is_by_rules && !is_anchored;
-            match finish_staging(root, &wiki, run, settings, is_draft) {
+            match finish_staging(writer, &wiki, run, settings, is_draft) {
                 Ok(output) => Ok(output),
                 // The session had the run, which is free again.
-                Err(e) => refuse_run(&runs.open(&meta.run)?, e),
+                Err(e) => refuse_run(writer, &runs.open(&meta.run)?, e),
             }
         }
-        Err(e) => refuse_run(&run, e),
+        Err(e) => refuse_run(writer, &run, e),
     }
 }
 

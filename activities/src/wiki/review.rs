@@ -54,12 +54,12 @@ pub(super) fn stage_review(
         limits: RunLimits::default(),
         unattended: false,
     };
-    let run = match begin_once(root, &runs, &meta)? {
+    let run = match begin_once(writer, &runs, &meta)? {
         Ok(run) => run,
         Err(ended) => return Ok(ended),
     };
     match stage_review_page(root, &wiki, &run, &review) {
-        Ok(()) => finish_staging(root, &wiki, run, settings, false),
-        Err(e) => refuse_run(&run, e),
+        Ok(()) => finish_staging(writer, &wiki, run, settings, false),
+        Err(e) => refuse_run(writer, &run, e),
     }
 }

@@ -25,6 +25,7 @@ use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::staged::{RULES_WRITER, RunMeta, RunState, StagedRun, StagedRunError, StagedRuns};
 use steward_vault::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_wiki};
+use steward_vault::wiki::verdicts::log_rules_verdict;
 use steward_vault::wiki::write::{SessionStep, WriterSession};
 use steward_workflows::{IngestInput, StageIngestOutput};
 
@@ -77,19 +78,19 @@ pub(super) fn stage_source(
     {
         return Ok(StageIngestOutput::Nothing { reason: "it was ingested before".to_owned() });
     }
-    let run = match begin_run(&runs, &meta)? {
+    let run = match begin_run(writer, &runs, &meta)? {
         Ok(run) => run,
         Err(refusal) => return Ok(refusal),
     };
     if let Some(source) = meta.source.as_ref().filter(|_| meta.unattended) {
         note_tried(root, &meta.wiki, &source.path, meta.began)?;
     }
-    let (run, wiki) = match stage_pages(root, wiki, run)? {
+    let (run, wiki) = match stage_pages(writer, wiki, run)? {
         StagedPages::Staged(staged) => *staged,
         StagedPages::Writing => return Ok(StageIngestOutput::Writing { run: meta.run }),
         StagedPages::Refused { status, message } => return Ok(StageIngestOutput::Refused { status, message }),
     };
-    finish_staging(root, &wiki, run, settings, input.draft)
+    finish_staging(writer, &wiki, run, settings, input.draft)
 }
 
 /// What is known of a run that was begun. It goes on with the writer that it was begun with.
@@ -116,11 +117,13 @@ pub(super) fn check_accepted(wiki: &ReadWiki, name: &str) -> Option<StageIngestO
 }
 
 /// Begins a run, or goes on with it. One that has ended is refused.
-pub(super) fn begin_run(
+fn begin_run(
+    writer: &VaultWriter,
     runs: &StagedRuns,
     meta: &RunMeta,
 ) -> Result<Result<StagedRun, StageIngestOutput>, WikiRunError> {
-    if let Err(error) = runs.remove_old(Utc::now()) {
+    // What is removed must be on record.
+    if let Err(error) = writer.record_ended_runs().and_then(|_| runs.remove_old(Utc::now())) {
         tracing::warn!(%error, "old staged runs were not removed");
     }
     let run = runs.begin(meta)?;
@@ -134,31 +137,35 @@ pub(super) fn begin_run(
 
 /// Begins a run as [`begin_run`] does. A repeat after a crash finds its own run committed.
 pub(super) fn begin_once(
-    root: &VaultRoot,
+    writer: &VaultWriter,
     runs: &StagedRuns,
     meta: &RunMeta,
 ) -> Result<Result<StagedRun, StageIngestOutput>, WikiRunError> {
-    let begun = begin_run(runs, meta)?;
-    let is_committed = !find_run_records(root, meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty();
+    let begun = begin_run(writer, runs, meta)?;
+    let is_committed = !find_run_records(writer.root(), meta.run.as_str()).map_err(ReadWikiError::from)?.is_empty();
     let committed = || StageIngestOutput::Staged { run: meta.run.clone(), waits: false };
     Ok(begun.and_then(|run| if is_committed { Err(committed()) } else { Ok(run) }))
 }
 
 /// Ends a run that is refused, and says so.
-pub(super) fn refuse_run(run: &StagedRun, error: WikiRunError) -> Result<StageIngestOutput, WikiRunError> {
-    let (status, message) = reject(run, error)?;
+pub(super) fn refuse_run(
+    writer: &VaultWriter,
+    run: &StagedRun,
+    error: WikiRunError,
+) -> Result<StageIngestOutput, WikiRunError> {
+    let (status, message) = reject(writer, run, error)?;
     Ok(StageIngestOutput::Refused { status, message })
 }
 
 /// Decides what comes after a run is staged: a check by a model, a person, or the commit.
 pub(super) fn finish_staging(
-    root: &VaultRoot,
+    writer: &VaultWriter,
     wiki: &ReadWiki,
     run: StagedRun,
     settings: &StageSettings,
     is_draft: bool,
 ) -> Result<StageIngestOutput, WikiRunError> {
-    let meta = run.meta.clone();
+    let (root, meta) = (writer.root(), run.meta.clone());
     let (run, is_verified) = match check_pages(root, wiki, run, settings)? {
         CheckedPages::Checked { run, is_verified } => (*run, is_verified),
         CheckedPages::Verifying => return Ok(StageIngestOutput::Verifying { run: meta.run }),
@@ -174,7 +181,7 @@ pub(super) fn finish_staging(
         };
         let shown = if disposition.mode == WikiMode::Shadow { "; in shadow" } else { "" };
         let checked = format!("{checked}{shown}; {}", disposition.reasons.join("; "));
-        if let Some((status, message)) = leave_to_person(root, wiki, &run, &checked)? {
+        if let Some((status, message)) = leave_to_person(writer, wiki, &run, &checked)? {
             return Ok(StageIngestOutput::Refused { status, message });
         }
     }
@@ -183,15 +190,16 @@ pub(super) fn finish_staging(
 
 /// Leaves a run to a person, if the rules find no fault. Returns the refusal if they do.
 fn leave_to_person(
-    root: &VaultRoot,
+    writer: &VaultWriter,
     wiki: &ReadWiki,
     run: &StagedRun,
     checked: &str,
 ) -> Result<Option<(u16, String)>, WikiRunError> {
-    let verdict = judge_run(root, wiki, &run.meta, &read_files(run)?)?;
+    let verdict = judge_run(writer.root(), wiki, &run.meta, &read_files(run)?)?;
+    log_rules_verdict(writer.root(), &run.meta, &verdict);
     run.write_verdict(&verdict)?;
     if verdict.verdict != Verdict::Commit {
-        return reject(run, WikiRunError::Verdict(Box::new(verdict))).map(Some);
+        return reject(writer, run, WikiRunError::Verdict(Box::new(verdict))).map(Some);
     }
     let reason = format!("it waits for a person; the rules found no fault{checked}");
     run.leave_to_person(Utc::now(), &reason)?;
@@ -291,7 +299,8 @@ pub(super) enum StagedAgain {
 }
 
 /// Makes the pages of a run that waits again, because pages of the wiki changed meanwhile.
-pub(super) fn stage_again(root: &VaultRoot, run: &RunId) -> Result<StagedAgain, WikiRunError> {
+pub(super) fn stage_again(writer: &VaultWriter, run: &RunId) -> Result<StagedAgain, WikiRunError> {
+    let root = writer.root();
     let run = StagedRuns::new(root).open(run)?;
     if run.meta.source.is_none() {
         return Ok(StagedAgain::Impossible);
@@ -306,14 +315,14 @@ pub(super) fn stage_again(root: &VaultRoot, run: &RunId) -> Result<StagedAgain, 
             return Ok(StagedAgain::Same(plan.hash()));
         }
     }
-    let (run, wiki) = match stage_pages(root, wiki, run)? {
+    let (run, wiki) = match stage_pages(writer, wiki, run)? {
         StagedPages::Staged(staged) => *staged,
         StagedPages::Writing => return Ok(StagedAgain::Impossible),
         StagedPages::Refused { status, message } => return Ok(StagedAgain::Refused { status, message }),
     };
     match run.read_staged()? {
         Some((plan, files)) if list_claim_effects(&files) == seen => Ok(StagedAgain::Same(plan.hash())),
-        _ => match leave_to_person(root, &wiki, &run, "; its pages changed, so it was made again")? {
+        _ => match leave_to_person(writer, &wiki, &run, "; its pages changed, so it was made again")? {
             Some((status, message)) => Ok(StagedAgain::Refused { status, message }),
             None => Ok(StagedAgain::Changed),
         },
@@ -332,8 +341,10 @@ enum StagedPages {
 }
 
 /// Stages the pages of a run, by fixed rules or as a model has written them.
-fn stage_pages(root: &VaultRoot, wiki: ReadWiki, run: StagedRun) -> Result<StagedPages, WikiRunError> {
-    let refuse = |run: &StagedRun, e| reject(run, e).map(|(status, message)| StagedPages::Refused { status, message });
+fn stage_pages(writer: &VaultWriter, wiki: ReadWiki, run: StagedRun) -> Result<StagedPages, WikiRunError> {
+    let root = writer.root();
+    let refuse =
+        |run: &StagedRun, e| reject(writer, run, e).map(|(status, message)| StagedPages::Refused { status, message });
     if run.meta.is_by_rules() {
         return match stage_by_rules(root, &wiki, &run, None) {
             Ok(()) => Ok(StagedPages::Staged(Box::new((run, wiki)))),

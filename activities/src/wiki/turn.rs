@@ -46,7 +46,8 @@ enum TurnStart {
 impl WikiActivities {
     pub(super) async fn take_turn(&self, input: SendTurnInput) -> Result<SendTurnOutput, ActivityError> {
         let writer = Arc::clone(&self.vault.writer);
-        let start = run_blocking(move || begin_turn(&writer, &input)).await?;
+        let shared = Arc::clone(&writer);
+        let start = run_blocking(move || begin_turn(&shared, &input)).await?;
         let (mut session, n, conversation) = match start {
             Ok(TurnStart::Send { session, n, conversation }) => (session, n, conversation),
             Ok(TurnStart::Over(output)) => return Ok(output),
@@ -59,7 +60,7 @@ impl WikiActivities {
             Err(refusal) => {
                 let output = wait_for_cap(&refusal, n);
                 let end = move || match output {
-                    SendTurnOutput::Refused { status, message } => end_run(session.run(), status, message),
+                    SendTurnOutput::Refused { status, message } => end_run(&writer, session.run(), status, message),
                     output => note_wait(session.run(), RunState::Pending, &refusal).map(|()| output),
                 };
                 return run_blocking(end).await?.map_err(retryable_failure);
@@ -89,7 +90,7 @@ impl WikiActivities {
                 session.append(line)?;
             }
             crash::die_if_armed("after-answer");
-            finish_turn(&mut session, n, &outcome)
+            finish_turn(&writer, &mut session, n, &outcome)
         };
         let kept = run_blocking(ended).await;
         self.writer.settle(&reservation, settlement).await;
@@ -134,14 +135,14 @@ fn begin_turn(writer: &VaultWriter, input: &SendTurnInput) -> Result<TurnStart, 
     }
     if is_late(&run, WRITING_LIMIT, input.stopped_seconds) {
         let message = "writer_timeout: the model did not end within 60 minutes".to_owned();
-        return over(end_run(&run, TIMEOUT, message)?);
+        return over(end_run(writer, &run, TIMEOUT, message)?);
     }
     let wiki = read_wiki(root, &run.meta.wiki, &run.meta.folder)?;
     let name = run.meta.run.clone();
     let mut session = match WriterSession::open(root, wiki, run) {
         Ok(session) => session,
         Err(e) => {
-            let (status, message) = reject(&StagedRuns::new(root).open(&name)?, e)?;
+            let (status, message) = reject(writer, &StagedRuns::new(root).open(&name)?, e)?;
             return over(SendTurnOutput::Refused { status, message });
         }
     };
@@ -149,23 +150,28 @@ fn begin_turn(writer: &VaultWriter, input: &SendTurnInput) -> Result<TurnStart, 
         Ok(SessionStep::Send { n, .. }) if n < input.turn => {
             // Turns that were paid for are not sent again.
             let message = "writer_failed: the transcript of this run is gone".to_owned();
-            over(end_run(session.run(), CONFLICT, message)?)
+            over(end_run(writer, session.run(), CONFLICT, message)?)
         }
         Ok(SessionStep::Send { n, .. }) if n > input.turn => over(SendTurnOutput::Continue { turn: n }),
         Ok(SessionStep::Send { n, conversation }) => {
             Ok(TurnStart::Send { session: Box::new(session), n, conversation })
         }
         Ok(SessionStep::Done) => over(SendTurnOutput::Written),
-        Ok(SessionStep::Failed(failure)) => over(fail_run(session.run(), failure)?),
+        Ok(SessionStep::Failed(failure)) => over(fail_run(writer, session.run(), failure)?),
         Err(e) => {
-            let (status, message) = reject(session.run(), e)?;
+            let (status, message) = reject(writer, session.run(), e)?;
             over(SendTurnOutput::Refused { status, message })
         }
     }
 }
 
 /// Carries out what was answered, and says what comes next.
-fn finish_turn(session: &mut WriterSession, n: u32, outcome: &TurnOutcome) -> Result<SendTurnOutput, WikiRunError> {
+fn finish_turn(
+    writer: &VaultWriter,
+    session: &mut WriterSession,
+    n: u32,
+    outcome: &TurnOutcome,
+) -> Result<SendTurnOutput, WikiRunError> {
     match outcome {
         TurnOutcome::Answered(_) | TurnOutcome::NoTools { .. } => {}
         TurnOutcome::RateLimited { retry_after_seconds } => {
@@ -177,7 +183,7 @@ fn finish_turn(session: &mut WriterSession, n: u32, outcome: &TurnOutcome) -> Re
             let lines = session.transcript().lines.iter().rev();
             let failures = lines.take_while(|line| matches!(line, TranscriptLine::Failed { .. })).count();
             if failures >= MAX_FAILURES {
-                return end_run(session.run(), BAD_GATEWAY, format!("writer_failed: {reason}"));
+                return end_run(writer, session.run(), BAD_GATEWAY, format!("writer_failed: {reason}"));
             }
             return Ok(SendTurnOutput::Wait { seconds: FAILURE_WAIT, turn: n.saturating_add(1) });
         }
@@ -185,20 +191,25 @@ fn finish_turn(session: &mut WriterSession, n: u32, outcome: &TurnOutcome) -> Re
     match session.advance() {
         Ok(SessionStep::Send { n, .. }) => Ok(SendTurnOutput::Continue { turn: n }),
         Ok(SessionStep::Done) => Ok(SendTurnOutput::Written),
-        Ok(SessionStep::Failed(failure)) => fail_run(session.run(), failure),
+        Ok(SessionStep::Failed(failure)) => fail_run(writer, session.run(), failure),
         Err(e) => {
-            let (status, message) = reject(session.run(), e)?;
+            let (status, message) = reject(writer, session.run(), e)?;
             Ok(SendTurnOutput::Refused { status, message })
         }
     }
 }
 
-fn fail_run(run: &StagedRun, failure: WriterFailure) -> Result<SendTurnOutput, WikiRunError> {
-    end_run(run, UNPROCESSABLE, format!("{failure}: {}", failure.explain()))
+fn fail_run(writer: &VaultWriter, run: &StagedRun, failure: WriterFailure) -> Result<SendTurnOutput, WikiRunError> {
+    end_run(writer, run, UNPROCESSABLE, format!("{failure}: {}", failure.explain()))
 }
 
-pub(super) fn end_run(run: &StagedRun, status: u16, message: String) -> Result<SendTurnOutput, WikiRunError> {
-    run.set_status(RunState::Rejected, Utc::now(), &message)?;
+pub(super) fn end_run(
+    writer: &VaultWriter,
+    run: &StagedRun,
+    status: u16,
+    message: String,
+) -> Result<SendTurnOutput, WikiRunError> {
+    writer.reject_run(run, Utc::now(), &message)?;
     Ok(SendTurnOutput::Refused { status, message })
 }
 

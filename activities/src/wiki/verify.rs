@@ -13,15 +13,19 @@ use steward_domain::steward::clerk::ClerkMark;
 use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::SettlementOutcome;
 use steward_domain::wiki::run::{RunId, WikiRunType};
-use steward_domain::wiki::verifier::{MAX_LOOPS, VerifierBatch, VerifierLine, VerifierProgress, VerifierStep};
+use steward_domain::wiki::verifier::{
+    MAX_LOOPS, VerifierBatch, VerifierLine, VerifierProgress, VerifierStep, find_verifier_model,
+};
 use steward_domain::wiki::verify::{RulesVerdict, RunFinding, Verdict};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::crash;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::wiki::check::VerifierSession;
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunState, StagedRun, StagedRunError, StagedRuns};
 use steward_vault::wiki::state::{ReadWiki, read_wiki};
+use steward_vault::wiki::verdicts::{RunVerdict, VerdictLayer, log_verdict};
 use steward_vault::wiki::write::WriterSession;
 use steward_workflows::{SendTurnInput, SendTurnOutput};
 use temporalio_common::ActivityError;
@@ -73,8 +77,11 @@ impl WikiActivities {
         };
         match self.ask_verifier(call, keep).await? {
             SendTurnOutput::Refused { status, message } => {
-                let (root, run) = (self.vault.writer.root().clone(), meta.run);
-                let end = move || end_run(&StagedRuns::new(&root).open(&run)?, status, message);
+                let (writer, run) = (Arc::clone(&self.vault.writer), meta.run);
+                let end = move || {
+                    let run = StagedRuns::new(writer.root()).open(&run)?;
+                    end_run(&writer, &run, status, message)
+                };
                 run_blocking(end).await?.map_err(retryable_failure)
             }
             output => Ok(output),
@@ -168,7 +175,7 @@ fn begin_check(writer: &VaultWriter, input: &SendTurnInput) -> Result<CheckStart
     }
     if is_late(&run, VERIFYING_LIMIT, input.stopped_seconds) {
         let message = "verifier_timeout: no answer of the verifier within 24 hours".to_owned();
-        run.set_status(RunState::Abandoned, Utc::now(), &message)?;
+        writer.abandon_run(&run, Utc::now(), &message)?;
         return over(SendTurnOutput::Refused { status: TIMEOUT, message });
     }
     run.set_status(RunState::Verifying, Utc::now(), "a model checks every claim")?;
@@ -177,7 +184,7 @@ fn begin_check(writer: &VaultWriter, input: &SendTurnInput) -> Result<CheckStart
     let session = match VerifierSession::open(root, &wiki, run) {
         Ok(session) => session,
         Err(e) => {
-            let (status, message) = reject(&StagedRuns::new(root).open(&name)?, e)?;
+            let (status, message) = reject(writer, &StagedRuns::new(root).open(&name)?, e)?;
             return over(SendTurnOutput::Refused { status, message });
         }
     };
@@ -187,18 +194,34 @@ fn begin_check(writer: &VaultWriter, input: &SendTurnInput) -> Result<CheckStart
         VerifierStep::Send { batch, conversation } => {
             Ok(CheckStart::Send { session: Box::new(session), batch, conversation: Box::new(conversation) })
         }
-        VerifierStep::Passed => over(SendTurnOutput::Written),
+        VerifierStep::Passed => {
+            log_clerk_verdict(root, session.run(), Verdict::Commit, &[]);
+            over(SendTurnOutput::Written)
+        }
         VerifierStep::Spent => {
             let message = "budget: the calls of the verifier are used up".to_owned();
-            over(end_run(session.run(), UNPROCESSABLE, message)?)
+            over(end_run(writer, session.run(), UNPROCESSABLE, message)?)
         }
         VerifierStep::Found(findings) => over(revise(writer, wiki, session.into_run(), &findings)?),
     }
 }
 
-fn reject_by_verifier(run: &StagedRun, verdict: &RulesVerdict) -> Result<SendTurnOutput, WikiRunError> {
-    let message = format!("rejected by the verifier: {}", describe_findings(verdict));
-    run.reject_by_verifier(Utc::now(), &message)?;
+/// Keeps what a model said about a run in the log of verdicts.
+fn log_clerk_verdict(root: &VaultRoot, run: &StagedRun, verdict: Verdict, findings: &[RunFinding]) {
+    let lines = run.read_verifier().unwrap_or_default();
+    let verifier = find_verifier_model(&lines);
+    let layer = VerdictLayer::Clerk;
+    log_verdict(root, &run.meta, RunVerdict { layer, verdict, verifier: verifier.as_deref(), findings }, Utc::now());
+}
+
+fn reject_by_verifier(
+    writer: &VaultWriter,
+    run: &StagedRun,
+    found: &RulesVerdict,
+) -> Result<SendTurnOutput, WikiRunError> {
+    log_clerk_verdict(writer.root(), run, Verdict::Reject, &found.findings);
+    let message = format!("rejected by the verifier: {}", describe_findings(found));
+    writer.reject_by_verifier(run, Utc::now(), &message)?;
     Ok(SendTurnOutput::Refused { status: UNPROCESSABLE, message })
 }
 
@@ -213,13 +236,14 @@ fn revise(
     run.write_verdict(&verdict)?;
     if run.meta.run_type == WikiRunType::Archive {
         // Nobody writes an answer again.
-        return reject_by_verifier(&run, &verdict);
+        return reject_by_verifier(writer, &run, &verdict);
     }
     run.set_status(RunState::Pending, Utc::now(), "its writer corrects what the verifier found")?;
     let mut session = WriterSession::open(writer.root(), wiki, run)?;
     if session.transcript().count_revisions() + 1 >= MAX_LOOPS {
-        return reject_by_verifier(session.run(), &verdict);
+        return reject_by_verifier(writer, session.run(), &verdict);
     }
+    log_clerk_verdict(writer.root(), session.run(), verdict.verdict, findings);
     session.begin_revision(findings)?;
     Ok(SendTurnOutput::Written)
 }

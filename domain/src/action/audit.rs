@@ -21,7 +21,7 @@ use crate::record::schema::NoteSchema;
 use crate::steward::clerk::{ClerkMark, Judgement};
 use crate::time;
 use crate::trust::mark::TrustMark;
-use crate::wiki::run::WikiMark;
+use crate::wiki::run::{REJECTED_SUFFIX, WikiMark};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -282,7 +282,8 @@ impl AuditDraft {
             && schema.can_write(self.target_kind, mutation)
     }
 
-    /// The path of the record: `event/<kind>-<ts>-<safe-slug>.md`, or `event/<kind>-<run>-<wiki>.md` for a wiki.
+    /// The path of the record: `event/<kind>-<ts>-<safe-slug>.md`, or `event/<kind>-<run>-<wiki>.md` for a wiki. A run that
+    /// was not committed has the name of its own record, with `-rejected` at its end.
     ///
     /// A resolution is named after the action that it resolves, or after the reopening before it. So two resolutions of
     /// one kind have the same file name, and only one can be created.
@@ -291,7 +292,11 @@ impl AuditDraft {
     /// [`PathError`] if the name is invalid. It cannot happen for a checked target.
     pub fn record_path(&self) -> Result<RecordPath, PathError> {
         if let Some(mark) = &self.wiki {
-            let name = format!("{}-{}-{}", self.kind.as_str(), mark.run, mark.wiki);
+            let (kind, suffix) = match self.kind {
+                ActionKind::WikiRejected => (ActionKind::Wiki, REJECTED_SUFFIX),
+                kind => (kind, ""),
+            };
+            let name = format!("{}-{}-{}{suffix}", kind.as_str(), mark.run, mark.wiki);
             return RecordPath::new(RecordKind::Event, &name);
         }
         let named_after = self.resolution.as_ref().map_or(self.timestamp, |answer| {

@@ -225,7 +225,7 @@ fn ends_in_blank(name: &str) -> bool {
 }
 
 /// A path in a message: short, and on one line.
-fn show_path(text: &str) -> String {
+pub(crate) fn show_path(text: &str) -> String {
     text.chars().take(200).flat_map(char::escape_debug).collect()
 }
 

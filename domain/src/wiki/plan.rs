@@ -5,11 +5,11 @@
 
 use super::details::{ClaimRecord, FileRecord, RecordedContent, WikiDetails};
 use super::path::{PagePath, WikiFileKind};
-use super::run::WikiMark;
+use super::run::{REJECTED_SUFFIX, WikiMark};
 use super::{GRAPH_FILE, IDEAS_FILE};
 use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, ChainLink, MAX_WIKI_RECORD_BYTES, WorkflowRef};
 use crate::action::plan::{ActionId, ContentHash, Disposition};
-use crate::record::path::{PathError, RecordKind, RecordPath};
+use crate::record::path::{PathError, RecordKind, RecordPath, show_path};
 use crate::steward::clerk::ClerkMark;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
@@ -63,11 +63,17 @@ impl WikiRun {
     /// # Errors
     /// [`PathError`] if the wiki's name is invalid.
     pub fn draft_record(&self) -> Result<AuditDraft, PathError> {
+        if self.mark.wiki.ends_with(REJECTED_SUFFIX) {
+            // Its records could be taken for those of runs of another wiki.
+            let (path, part) = (show_path(&self.mark.folder), show_path(&self.mark.wiki));
+            let fault = "ends as only the names of records of rejected runs do";
+            return Err(PathError::Name { path, part, fault });
+        }
         // It has no file, and no source's key has a dot.
         let target = RecordPath::new(RecordKind::Instinct, &format!("wiki.{}", self.mark.wiki))?;
         let id = ActionId::derive(&[self.kind.as_str(), self.mark.run.as_str(), &self.mark.wiki]);
         let workflow = self.workflow.clone();
-        // What a person accepted or added changes no page.
+        // What a person accepted or added changes no page, and neither does a run that was rejected.
         let disposition = if self.kind == ActionKind::Wiki { Disposition::Live } else { Disposition::Recorded };
         Ok(AuditDraft {
             reasoning: self.reasoning.clone(),

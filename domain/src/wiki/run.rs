@@ -70,7 +70,34 @@ pub struct WikiMark {
     /// The model that checked every claim of the run, as in `openai/gpt-4.1`; `None` if none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifier: Option<String>,
+    /// How the run ended, if it committed nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejection: Option<RunRejection>,
 }
+
+/// How a run ended that committed nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRejection {
+    pub end: RunEnd,
+    /// The person who rejected it, as they gave their name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// The end of a run that committed nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum RunEnd {
+    /// The rules, a verifier, a limit or a person refused it.
+    Rejected,
+    /// Nobody answered for it in time.
+    Abandoned,
+}
+
+/// How the name of the record of such a run ends. No wiki has a name that ends so.
+pub const REJECTED_SUFFIX: &str = "-rejected";
 
 /// The source of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ use super::log::{LogType, read_log, render_entry};
 use super::manifest::EffectiveManifest;
 use super::overview::{OverviewFacts, render_overview};
 use super::page::{WikiPage, read_page};
+use super::run::REJECTED_SUFFIX;
 use super::standard::is_slug;
 use super::{
     GRAPH_FILE, GUIDE_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, MANIFEST_FILE, OVERVIEW_FILE, PROVENANCE_FILE,
@@ -29,7 +30,9 @@ pub struct NewFile {
 
 /// Why a wiki cannot have a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a name for a wiki: use 2 to 96 lower-case letters, digits and hyphens, and begin with a letter")]
+#[error(
+    "`{0}` is not a name for a wiki: use 2 to 96 lower-case letters, digits and hyphens, begin with a letter, and do not end with `-rejected`"
+)]
 pub struct InvalidWikiName(String);
 
 /// Renders the files of a new wiki. The manifest comes first.
@@ -37,7 +40,8 @@ pub struct InvalidWikiName(String);
 /// # Errors
 /// [`InvalidWikiName`].
 pub fn render_wiki(name: &str, now: DateTime<Utc>) -> Result<Vec<NewFile>, InvalidWikiName> {
-    if !is_slug(name) {
+    // The records of runs that were not committed have names that end so.
+    if !is_slug(name) || name.ends_with(REJECTED_SUFFIX) {
         return Err(InvalidWikiName(name.to_owned()));
     }
     let title = title_of_name(name);
@@ -195,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_name_that_is_no_folder_is_refused() {
-        for name in ["", "a", "../x", "Allotment", "a b", "-a", "a/b", "schreibtisch-ä"] {
+        for name in ["", "a", "../x", "Allotment", "a b", "-a", "a/b", "schreibtisch-ä", "plot-rejected"] {
             assert!(render_wiki(name, DateTime::UNIX_EPOCH).is_err(), "{name}");
         }
     }

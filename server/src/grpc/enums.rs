@@ -43,6 +43,7 @@ encode_enum!(signal: SignalStatus => SignalStatus { Unrouted, Applied, Skipped, 
 encode_enum!(kind: ActionKind => ActionKind {
     Action, Reversed, Confirmed, Dismissed, Tracked, TrackFailed, DoneAnyway, Opposed, Pruned, Lowered, Raised,
     MappingAccepted, NotesMoved, Right, Wrong, Reopened, CeilingSet, Wiki, WikiSource, WikiManifest,
+    WikiRejected,
 });
 encode_enum!(gate: GateName => GateName {
     Caller, Mode, Confidence, Discretion, Ceiling, RateGuard, Steward, SourceBudget, Trust, Policy,

@@ -72,6 +72,7 @@ mod wiki_kills;
 mod wiki_person;
 mod wiki_query;
 mod wiki_races;
+mod wiki_rejected;
 mod wiki_review;
 mod wiki_runs;
 mod wiki_unattended;

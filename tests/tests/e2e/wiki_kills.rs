@@ -34,7 +34,7 @@ fn choose_points(request: usize) -> Vec<String> {
 }
 
 /// Runs a command while the worker dies at a point. Another worker goes on then. Returns whether the first one died.
-async fn run_over_kill(desk: &Desk, point: &str, command: impl Future<Output = Said>) -> (Said, bool) {
+pub(crate) async fn run_over_kill(desk: &Desk, point: &str, command: impl Future<Output = Said>) -> (Said, bool) {
     let mut workers = vec![desk.steward.with("STEWARD_CRASH_AT", point).start(&["worker"])];
     wait::until("the worker", async || {
         (workers[0].out().contains("serving the vault") || workers[0].status().is_some()).then_some(())

@@ -38,8 +38,9 @@ pub const INTAKE: [&str; 4] = ["before-storing", "after-storing", "after-remembe
 /// Crash points of the extraction of an event.
 pub const READING: [&str; 2] = ["after-keeping-the-answer", "after-writing-signals"];
 
-/// Crash points of a turn of the models that write and check a wiki.
-pub const WRITING: [&str; 5] = ["before-turn", "after-answer", "after-turn", "before-verdict", "after-verdict"];
+/// Crash points of a run of a wiki before its commit: of the turns of the models that write and check it, and of its staging.
+pub const WRITING: [&str; 6] =
+    ["before-turn", "after-answer", "after-turn", "after-staging-run", "before-verdict", "after-verdict"];
 
 /// Crash points of a delivery to the tracker and of its undo, in the order in which they can be passed. The write path
 /// files the record of the outcome; its points are in [`POINTS`].

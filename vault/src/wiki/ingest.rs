@@ -16,6 +16,7 @@ use crate::wiki::quotes::{QuoteFault, read_text};
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{RunMeta, StagedPlan, StagedRun, StagedRunError};
 use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current, read_wiki};
+use crate::wiki::verdicts::log_rules_verdict;
 use report::{describe_report, describe_verdict, describe_work, find_coverage, find_refusal};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
@@ -248,6 +249,7 @@ impl VaultWriter {
             }
         }
         let verdict = judge_run(self.root(), &wiki, meta, &files)?;
+        log_rules_verdict(self.root(), meta, &verdict);
         if verdict.verdict != Verdict::Commit {
             return Err(WikiRunError::Verdict(Box::new(verdict)));
         }
@@ -310,7 +312,7 @@ fn check_staging(meta: &RunMeta, wiki: &ReadWiki, files: &[RunFile]) -> Result<(
     }
 }
 
-fn describe_run(meta: &RunMeta, workflow: WorkflowRef) -> WikiRun {
+pub(super) fn describe_run(meta: &RunMeta, workflow: WorkflowRef) -> WikiRun {
     WikiRun {
         kind: ActionKind::Wiki,
         mark: WikiMark {
@@ -321,6 +323,7 @@ fn describe_run(meta: &RunMeta, workflow: WorkflowRef) -> WikiRun {
             reverts: None,
             source: meta.source.clone(),
             verifier: None,
+            rejection: None,
         },
         at: meta.began,
         reasoning: String::new(),

@@ -6,7 +6,7 @@ use crate::files::root::VaultRoot;
 use crate::wiki::folder::WikiContents;
 use crate::wiki::kept::{change_log, read_log};
 use crate::wiki::request::WikiRunError;
-use crate::wiki::runs::list_runs;
+use crate::wiki::runs::{list_rejected_runs, list_runs};
 use crate::wiki::staged::StagedRuns;
 use crate::wiki::state::ReadWikiError;
 use chrono::{DateTime, Utc};
@@ -56,10 +56,11 @@ pub fn list_pending(
     limit: usize,
 ) -> Result<Vec<FoundSource>, WikiRunError> {
     let committed = list_runs(root, Some(wiki)).map_err(ReadWikiError::from)?;
+    let rejected = list_rejected_runs(root, Some(wiki), usize::MAX).map_err(ReadWikiError::from)?;
+    let recorded = committed.into_iter().chain(rejected).filter_map(|run| run.source);
     let staged = StagedRuns::new(root).list()?.into_iter().filter(|run| run.meta.wiki == wiki);
     let staged = staged.filter_map(|run| run.meta.source);
-    let seen: BTreeSet<String> =
-        committed.into_iter().filter_map(|run| run.source).chain(staged).map(|source| source.path).collect();
+    let seen: BTreeSet<String> = recorded.chain(staged).map(|source| source.path).collect();
     let range = format!("{SOURCES_FOLDER}/")..format!("{SOURCES_FOLDER}0");
     let is_pending = |path: &&String| {
         find_format(path).is_some() && !contents.provenance.sources.contains_key(*path) && !seen.contains(*path)

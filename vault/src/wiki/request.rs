@@ -74,6 +74,7 @@ impl WikiRunRequest<'_> {
                 reverts: None,
                 source: None,
                 verifier: None,
+                rejection: None,
             },
             at: self.at,
             reasoning: String::new(),

@@ -161,6 +161,7 @@ fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRu
             run_type: WikiRunType::Rollback,
             reverts: Some(reverted.run.clone()),
             verifier: None,
+            rejection: None,
             ..reverted.clone()
         },
         at: request.at,

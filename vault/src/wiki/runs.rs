@@ -1,4 +1,4 @@
-//! Lists the committed runs of the vault's wikis, from their audit records.
+//! Lists the runs of the vault's wikis from their audit records: those that were committed, and those that were not.
 //!
 //! The name of a record says its run and its wiki, so no index is needed.
 
@@ -10,9 +10,9 @@ use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::wiki::details::{ClaimRecord, FileRecord, WikiDetails};
-use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
+use steward_domain::wiki::run::{REJECTED_SUFFIX, RunId, RunRejection, RunSource, WikiRunType};
 
-/// A run that was committed.
+/// A run with a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RunSummary {
     pub run: RunId,
@@ -27,6 +27,8 @@ pub struct RunSummary {
     pub reverted_by: Option<RunId>,
     /// The run that this one took back.
     pub reverts: Option<RunId>,
+    /// How the run ended, if it committed nothing.
+    pub rejection: Option<RunRejection>,
     pub record: RecordPath,
 }
 
@@ -58,12 +60,20 @@ pub(crate) fn list_records(
     Ok(names.iter().filter_map(read).filter(|record| wiki.is_none_or(|wiki| record.wiki == wiki)).collect())
 }
 
-/// Reads the name of a record of a wiki: `<kind>-<run>-<wiki>.md`.
+/// Reads the name of a record of a wiki: `<kind>-<run>-<wiki>.md`. The name of a run that was not committed begins like that of
+/// one that was, and ends in a suffix that no wiki has.
 fn read_record_name(name: &str, kind: ActionKind) -> Option<NamedRecord> {
     let stem = name.strip_suffix(".md")?;
-    let (run, wiki) = stem.strip_prefix(kind.as_str())?.strip_prefix('-')?.split_at_checked(RunId::LENGTH)?;
-    let (run, wiki) = (run.parse().ok()?, wiki.strip_prefix('-')?.to_owned());
-    Some(NamedRecord { path: RecordPath::new(RecordKind::Event, stem).ok()?, run, wiki })
+    let is_rejected = kind == ActionKind::WikiRejected;
+    let prefix = if is_rejected { ActionKind::Wiki } else { kind }.as_str();
+    let (run, wiki) = stem.strip_prefix(prefix)?.strip_prefix('-')?.split_at_checked(RunId::LENGTH)?;
+    let (run, wiki) = (run.parse().ok()?, wiki.strip_prefix('-')?);
+    let wiki = match wiki.strip_suffix(REJECTED_SUFFIX) {
+        Some(wiki) if is_rejected => wiki,
+        None if !is_rejected => wiki,
+        Some(_) | None => return None,
+    };
+    Some(NamedRecord { path: RecordPath::new(RecordKind::Event, stem).ok()?, run, wiki: wiki.to_owned() })
 }
 
 /// Lists the committed runs, oldest first; of one wiki, or of all. A record that cannot be read is left out: `steward audit
@@ -96,6 +106,36 @@ pub fn list_runs_since(root: &VaultRoot, wiki: &str, run: &RunId) -> Result<Vec<
     // Runs of one second are ordered by their hashes.
     records.retain(|record| record.run.began() >= run.began());
     Ok(read_summaries(root, &records))
+}
+
+/// Lists the newest runs that were not committed, at most so many, oldest first; of one wiki, or of all. One that a person
+/// committed later all the same is among them.
+///
+/// # Errors
+/// The folder of the records cannot be listed.
+pub fn list_rejected_runs(
+    root: &VaultRoot,
+    wiki: Option<&str>,
+    limit: usize,
+) -> Result<Vec<RunSummary>, VaultRootError> {
+    let mut records = list_records(root, &[ActionKind::WikiRejected], wiki)?;
+    records.sort_by(|a, b| a.run.cmp(&b.run));
+    records.drain(..records.len().saturating_sub(limit));
+    Ok(records.iter().filter_map(|record| read_rejected(root, record)).collect())
+}
+
+/// Finds the runs of this name that were not committed: by the whole name, or by the 8 characters at its end.
+///
+/// # Errors
+/// The folder of the records cannot be listed.
+pub fn find_rejected_runs(root: &VaultRoot, run: &str) -> Result<Vec<RunSummary>, VaultRootError> {
+    let records = list_records(root, &[ActionKind::WikiRejected], None)?;
+    let named = records.iter().filter(|record| record.run.as_str() == run || record.run.short() == run);
+    Ok(named.filter_map(|record| read_rejected(root, record)).collect())
+}
+
+fn read_rejected(root: &VaultRoot, record: &NamedRecord) -> Option<RunSummary> {
+    Some(read_record(root, &record.path)?.summary).filter(|run| run.rejection.is_some())
 }
 
 /// Reads the runs of these records, oldest first, each with the one that took it back.
@@ -156,7 +196,28 @@ fn read_record(root: &VaultRoot, path: &RecordPath) -> Option<ReadRecord> {
         tokens: draft.clerk.map(|clerk| clerk.tokens),
         reverted_by: None,
         reverts: mark.reverts,
+        rejection: mark.rejection,
         record: path.clone(),
     };
     Some(ReadRecord { summary, missing_files, text: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_record_says_whether_its_run_was_committed() {
+        let run = "r-20261122T091504Z-3f9a1c22";
+        let read = |name: &str, kind| read_record_name(&name.replace("RUN", run), kind).map(|record| record.wiki);
+        let (committed, rejected) = ("steward-wiki-RUN-plot.md", "steward-wiki-RUN-plot-rejected.md");
+        assert_eq!(read(committed, ActionKind::Wiki).as_deref(), Some("plot"));
+        assert_eq!(read(rejected, ActionKind::WikiRejected).as_deref(), Some("plot"));
+        assert_eq!((read(committed, ActionKind::WikiRejected), read(rejected, ActionKind::Wiki)), (None, None));
+        assert_eq!(read("steward-wiki-source-RUN-plot.md", ActionKind::WikiSource).as_deref(), Some("plot"));
+        for name in ["steward-wiki-source-RUN-plot.md", "steward-wiki-rejected-RUN-plot.md", "steward-wiki-RUN.md"] {
+            let found = (read(name, ActionKind::Wiki), read(name, ActionKind::WikiRejected));
+            assert_eq!(found, (None, None), "{name}");
+        }
+    }
 }

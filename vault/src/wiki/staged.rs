@@ -9,8 +9,8 @@ mod meta;
 mod transcript;
 mod upload;
 
-use crate::files::durable;
 use crate::files::root::{VaultRoot, make_real_folder, open_real_folder};
+use crate::files::{crash, durable};
 use cap_std::fs::Dir;
 use chrono::{DateTime, Utc};
 use files::{lock, read_bytes, read_json, write_json};
@@ -63,6 +63,17 @@ pub struct RunStatus {
     /// The hash of what a verifier refused at the end, if nothing else was wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused_by_verifier: Option<ContentHash>,
+    /// The person who rejected it, as they gave their name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rejected_by: Option<String>,
+}
+
+impl RunStatus {
+    /// A state since a moment, for a reason.
+    #[must_use]
+    pub fn new(state: RunState, at: DateTime<Utc>, reason: &str) -> Self {
+        Self { state, at, reason: reason.to_owned(), waits: false, refused_by_verifier: None, rejected_by: None }
+    }
 }
 
 /// What a run wants to change.
@@ -249,7 +260,9 @@ impl StagedRun {
             let path = file.path.file().to_owned();
             plan.files.push(StagedFile { path, before: hash(&file.before), after: hash(&file.after) });
         }
-        write_json(&self.dir, PLAN, &plan).map_err(self.failed())
+        write_json(&self.dir, PLAN, &plan).map_err(self.failed())?;
+        crash::die_if_armed("after-staging-run");
+        Ok(())
     }
 
     /// What was staged, with the content before the run as it was then. `None` if nothing was.
@@ -295,21 +308,12 @@ impl StagedRun {
         Ok(self.read_staged()?.is_some_and(|(plan, _)| plan.hash() == refused))
     }
 
-    /// Ends the run because a verifier refused what is staged.
+    /// Sets the state of a run that goes on or was committed. The vault writer ends any other one, because that is on record.
     ///
-    /// # Errors
-    /// [`StagedRunError`].
-    pub fn reject_by_verifier(&self, at: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
-        let refused_by_verifier = self.read_staged()?.map(|(plan, _)| plan.hash());
-        let (state, reason) = (RunState::Rejected, reason.to_owned());
-        self.write_status(&RunStatus { state, at, reason, waits: false, refused_by_verifier })
-    }
-
     /// # Errors
     /// [`StagedRunError::Io`].
     pub fn set_status(&self, state: RunState, at: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
-        let reason = reason.to_owned();
-        self.write_status(&RunStatus { state, at, reason, waits: false, refused_by_verifier: None })
+        self.write_status(&RunStatus::new(state, at, reason))
     }
 
     /// Leaves the run to a person.
@@ -317,11 +321,10 @@ impl StagedRun {
     /// # Errors
     /// [`StagedRunError::Io`].
     pub fn leave_to_person(&self, at: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
-        let (state, reason) = (RunState::Pending, reason.to_owned());
-        self.write_status(&RunStatus { state, at, reason, waits: true, refused_by_verifier: None })
+        self.write_status(&RunStatus { waits: true, ..RunStatus::new(RunState::Pending, at, reason) })
     }
 
-    fn write_status(&self, status: &RunStatus) -> Result<(), StagedRunError> {
+    pub(crate) fn write_status(&self, status: &RunStatus) -> Result<(), StagedRunError> {
         write_json(&self.dir, STATUS, status).map_err(self.failed())
     }
 

@@ -63,6 +63,7 @@ pub(crate) fn run(kind: WikiRunType, name: &str) -> WikiRun {
         reverts: None,
         source: None,
         verifier: None,
+        rejection: None,
     };
     WikiRun {
         kind: ActionKind::Wiki,

@@ -211,10 +211,10 @@ fn build_stop_check(
     }
 }
 
-fn build_wiki_loop(config: &StewardConfig, context: &WorkerContext, writer: &VaultWriter) -> WikiLoop {
+fn build_wiki_loop(config: &StewardConfig, context: &WorkerContext, writer: &Arc<VaultWriter>) -> WikiLoop {
     let client = ResolutionClient::new(context.client.clone(), config.vault_names(), &context.task_queue, None);
-    let (root, settings) = (writer.root().clone(), Arc::clone(&config.wikis));
-    WikiLoop { root, client, settings, live_mode: config.policy.mode, seconds: config.scan_seconds }
+    let (root, writer, settings) = (writer.root().clone(), Arc::clone(writer), Arc::clone(&config.wikis));
+    WikiLoop { root, writer, client, settings, live_mode: config.policy.mode, seconds: config.scan_seconds }
 }
 
 /// Reports when the fleet's database does not answer; `None` for a vault that belongs to no fleet.

@@ -246,7 +246,8 @@ impl AuditRecord {
             return format!("A person accepted this mapping of the vault (`{}`).", &mapping.hash().as_str()[..8]);
         }
         if let Some(mark) = &self.draft.wiki {
-            return format!("The wiki `{}`, run {} ({}).", mark.wiki, mark.run, mark.run_type);
+            let end = mark.rejection.as_ref().map(|it| format!(", {}", it.end)).unwrap_or_default();
+            return format!("The wiki `{}`, run {} ({}){end}.", mark.wiki, mark.run, mark.run_type);
         }
         match self.draft.evidence.as_slice() {
             [] => "No signal was cited as evidence.".into(),

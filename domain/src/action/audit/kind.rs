@@ -1,7 +1,8 @@
 //! The kinds of audit records: decisions, their resolutions, their outcomes, and changes of trust.
 //!
 //! The spelling is the record's `type` and the start of its file name. It must never change. A record that follows
-//! another one is named after that one, so that two of a kind have the same file name and only one can be created.
+//! another one is named after that one, so that two of a kind have the same file name and only one can be created. The
+//! record of a run that was not committed has the name of the run's own record, with a suffix.
 
 use crate::record::frontmatter::MAX_RECORD_BYTES;
 use crate::record::path::{RecordKind, RecordPath};
@@ -97,6 +98,9 @@ pub enum ActionKind {
     /// A human accepted the files that say how a wiki is written.
     #[serde(rename = "steward-wiki-manifest")]
     WikiManifest,
+    /// A run of a wiki ended without a commit.
+    #[serde(rename = "steward-wiki-rejected")]
+    WikiRejected,
 }
 
 impl ActionKind {
@@ -124,6 +128,7 @@ impl ActionKind {
             Self::Wiki => "steward-wiki",
             Self::WikiSource => "steward-wiki-source",
             Self::WikiManifest => "steward-wiki-manifest",
+            Self::WikiRejected => "steward-wiki-rejected",
         }
     }
 
@@ -143,7 +148,7 @@ impl ActionKind {
             Self::Raised => "Raised",
             Self::CeilingSet => "Set",
             Self::Action | Self::Pruned | Self::Lowered | Self::MappingAccepted | Self::NotesMoved => "Answered",
-            Self::Wiki | Self::WikiSource | Self::WikiManifest => "Answered",
+            Self::Wiki | Self::WikiSource | Self::WikiManifest | Self::WikiRejected => "Answered",
         }
     }
 
@@ -171,6 +176,7 @@ impl ActionKind {
             Self::Wiki => "wiki changed",
             Self::WikiSource => "source added",
             Self::WikiManifest => "wiki accepted",
+            Self::WikiRejected => "run not committed",
         }
     }
 
@@ -182,7 +188,7 @@ impl ActionKind {
             Self::Right | Self::Wrong | Self::Reopened => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
             Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
-            Self::Wiki | Self::WikiSource | Self::WikiManifest => true,
+            Self::Wiki | Self::WikiSource | Self::WikiManifest | Self::WikiRejected => true,
         }
     }
 
@@ -209,7 +215,7 @@ impl ActionKind {
             Self::CeilingSet => true,
             Self::Tracked | Self::TrackFailed | Self::DoneAnyway | Self::Opposed => true,
             Self::Pruned | Self::Lowered | Self::Raised | Self::MappingAccepted | Self::NotesMoved => true,
-            Self::Wiki | Self::WikiSource | Self::WikiManifest => true,
+            Self::Wiki | Self::WikiSource | Self::WikiManifest | Self::WikiRejected => true,
         }
     }
 
@@ -228,7 +234,8 @@ mod tests {
     fn every_kind_is_named_like_a_record() {
         use ActionKind::{
             Action, CeilingSet, Confirmed, Dismissed, DoneAnyway, Lowered, MappingAccepted, NotesMoved, Opposed,
-            Pruned, Raised, Reopened, Reversed, Right, TrackFailed, Tracked, Wiki, WikiManifest, WikiSource, Wrong,
+            Pruned, Raised, Reopened, Reversed, Right, TrackFailed, Tracked, Wiki, WikiManifest, WikiRejected,
+            WikiSource, Wrong,
         };
         for kind in [
             Action,
@@ -251,6 +258,7 @@ mod tests {
             Wiki,
             WikiSource,
             WikiManifest,
+            WikiRejected,
         ] {
             assert!(is_audit_file_name(&format!("{}-20261122T080000000Z-x.md", kind.as_str())), "{kind:?}");
         }

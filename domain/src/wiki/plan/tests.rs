@@ -1,5 +1,5 @@
 use super::*;
-use crate::wiki::run::{RunId, WikiRunType};
+use crate::wiki::run::{RunEnd, RunId, RunRejection, WikiRunType};
 
 fn run() -> WikiRun {
     let at = "2026-11-22T09:15:04Z".parse().unwrap();
@@ -13,6 +13,7 @@ fn run() -> WikiRun {
             reverts: None,
             source: None,
             verifier: None,
+            rejection: None,
         },
         at,
         reasoning: "Ann asked for [[it]].\n## Files\nNo".into(),
@@ -50,6 +51,29 @@ fn the_files_of_a_plan_are_in_the_order_of_their_exchange_and_its_record_reads_b
         WikiDetails::parse(&text).unwrap().files[4].content,
         RecordedContent::Entry("\n## [x] manual | a\n".into())
     );
+}
+
+#[test]
+fn the_record_of_a_rejected_run_has_a_name_of_its_own_and_no_file() {
+    let rejection = Some(RunRejection { end: RunEnd::Rejected, by: Some("Ann: [[x]]".into()) });
+    let rejected = WikiRun { kind: ActionKind::WikiRejected, mark: WikiMark { rejection, ..run().mark }, ..run() };
+    let plan = close(rejected, Vec::new()).unwrap();
+    let own = run().draft_record().unwrap();
+    assert_eq!(plan.draft().disposition, Disposition::Recorded);
+    assert_ne!(plan.draft().id, own.id, "the run may still be committed against its verifier");
+    let name = own.record_path().unwrap().as_str().replace("-plot.md", "-plot-rejected.md");
+    assert_eq!(plan.draft().record_path().unwrap().as_str(), name);
+    let (record, text) = plan.render_record(ChainLink { seq: 1, prev: ContentHash::genesis() }).unwrap();
+    assert_eq!(record.draft.wiki.and_then(|mark| mark.rejection?.by), Some("Ann: [[x]]".into()));
+    assert!(text.contains("(manual), rejected.") && !text.contains("[[x]]"), "{text}");
+    assert_eq!(WikiDetails::parse(&text).unwrap(), WikiDetails::default());
+}
+
+#[test]
+fn a_wiki_whose_records_could_be_those_of_another_one_has_no_run() {
+    let named = WikiRun { mark: WikiMark { wiki: "plot-rejected".into(), ..run().mark }, ..run() };
+    let message = named.draft_record().unwrap_err().to_string();
+    assert!(message.contains("plot-rejected"), "{message}");
 }
 
 #[test]

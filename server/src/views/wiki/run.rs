@@ -1,6 +1,7 @@
-//! Runs of wikis: those that were committed, and those that are staged.
+//! Runs of wikis: those that were committed, those that are staged, and those that ended without a commit.
 //!
-//! A committed run is read from its audit record. A staged one is read from its folder, which a process may be writing.
+//! A committed run is read from its audit record. A staged one is read from its folder, which a process may be writing. When the
+//! folder of a run that ended is removed, its record says what is left to say.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -13,7 +14,8 @@ use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::RunId;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::runs::{
-    RunDetails, RunSummary, find_run_records, list_newest_runs, list_runs_since, read_run,
+    RunDetails, RunSummary, find_rejected_runs, find_run_records, list_newest_runs, list_rejected_runs,
+    list_runs_since, read_run,
 };
 use steward_vault::wiki::staged::{RunState, StagedPlan, StagedRunSummary, StagedRuns};
 use steward_vault::wiki::state::ReadWikiError;
@@ -138,6 +140,11 @@ pub fn list_wiki_runs(root: &VaultRoot, wiki: Option<&str>, limit: usize) -> Res
             && (run.status.waits || is_new)
     };
     let staged = StagedRuns::new(root).list().unwrap_or_default();
+    // A run whose folder is still there says more than its record.
+    let listed: BTreeSet<RunId> = staged.iter().map(|run| run.meta.run.clone()).chain(known.iter().cloned()).collect();
+    let is_new = |run: &RunSummary| oldest.is_none_or(|oldest| run.run.began() >= Some(oldest));
+    let ended = list_rejected_runs(root, wiki, limit)?.into_iter();
+    rows.extend(ended.filter(|run| !listed.contains(&run.run) && is_new(run)).map(|run| describe_recorded(&run)));
     rows.extend(staged.into_iter().filter(is_shown).map(|run| describe_staged(&run)));
     rows.sort_by(|a, b| (b.at, &b.run).cmp(&(a.at, &a.run)));
     Ok(rows)
@@ -160,8 +167,13 @@ pub fn find_wiki_run(root: &VaultRoot, name: &str) -> Result<Option<WikiRunView>
         let is_other = staged.any(|run| run.meta.run != details.summary.run);
         return Ok((!is_other).then(|| view_committed(root, details)));
     }
+    let ended = find_rejected_runs(root, name)?;
     match (staged.next(), staged.next()) {
-        (Some(run), None) => Ok(Some(view_staged(root, &run))),
+        (Some(run), None) => {
+            let is_other = ended.iter().any(|ended| ended.run != run.meta.run);
+            Ok((!is_other).then(|| view_staged(root, &run)))
+        }
+        (None, _) if ended.len() == 1 => Ok(ended.first().map(view_recorded)),
         _ => Ok(None),
     }
 }
@@ -176,6 +188,22 @@ fn describe_committed(run: RunSummary) -> WikiRunRow {
         waits: false,
         what: run.reasoning,
         reverted_by: run.reverted_by.map(|by| by.to_string()),
+    }
+}
+
+/// A run that ended without a commit, of which the record alone is left.
+fn describe_recorded(run: &RunSummary) -> WikiRunRow {
+    let source = run.source.as_ref().map(|source| format!(" Source: {}.", source.id)).unwrap_or_default();
+    let end = run.rejection.as_ref().map(|rejection| rejection.end.to_string());
+    WikiRunRow {
+        run: run.run.to_string(),
+        wiki: run.wiki.clone(),
+        run_type: run.run_type.to_string(),
+        at: run.run.began().unwrap_or(run.at),
+        state: end.unwrap_or_default(),
+        waits: false,
+        what: format!("{}{source}", run.reasoning),
+        reverted_by: None,
     }
 }
 
@@ -213,6 +241,21 @@ fn view_committed(root: &VaultRoot, details: RunDetails) -> WikiRunView {
         staged: None,
         record: Some(record),
         missing_files,
+    }
+}
+
+fn view_recorded(run: &RunSummary) -> WikiRunView {
+    WikiRunView {
+        row: describe_recorded(run),
+        writer: None,
+        files: Vec::new(),
+        claims: Vec::new(),
+        findings: Vec::new(),
+        ideas: Vec::new(),
+        may_override: false,
+        staged: None,
+        record: None,
+        missing_files: Vec::new(),
     }
 }
 

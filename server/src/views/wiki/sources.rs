@@ -12,7 +12,7 @@ use steward_domain::wiki::run::WikiRunType;
 use steward_domain::wiki::source_text::find_format;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::folder::WikiContents;
-use steward_vault::wiki::runs::list_runs;
+use steward_vault::wiki::runs::{list_rejected_runs, list_runs};
 use steward_vault::wiki::staged::{RunState, StagedRuns};
 use steward_vault::wiki::state::ReadWikiError;
 
@@ -70,6 +70,11 @@ pub fn list_wiki_sources(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiSourceR
 /// How the last run of each source ended, by its path. Runs that were committed and stand are left out.
 fn list_ends(root: &VaultRoot, wiki: &str) -> Result<BTreeMap<String, WikiSourceState>, ReadWikiError> {
     let mut ends = BTreeMap::new();
+    for run in list_rejected_runs(root, Some(wiki), usize::MAX)? {
+        if let (Some(source), WikiRunType::Ingest) = (run.source, run.run_type) {
+            ends.insert(source.path, WikiSourceState::Refused);
+        }
+    }
     for run in list_runs(root, Some(wiki))? {
         if let (Some(source), WikiRunType::Ingest) = (run.source, run.run_type) {
             ends.insert(source.path, WikiSourceState::Reverted);

@@ -121,5 +121,6 @@ fn action_label(kind: ActionKind, disposition: Disposition) -> &'static str {
         ActionKind::Wiki => "wiki",
         ActionKind::WikiSource => "wiki_source",
         ActionKind::WikiManifest => "wiki_manifest",
+        ActionKind::WikiRejected => "wiki_rejected",
     }
 }

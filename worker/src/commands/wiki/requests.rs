@@ -13,7 +13,7 @@ use steward_domain::wiki::plan::AcceptedFile;
 use steward_domain::wiki::run::RunId;
 use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::wiki::runs::{find_run_records, read_run};
+use steward_vault::wiki::runs::{find_rejected_runs, find_run_records, read_run};
 use steward_vault::wiki::staged::StagedRuns;
 use steward_workflows::{WikiRequest, WikiRunInput, WikiRunOutput};
 
@@ -45,7 +45,7 @@ pub(super) struct NamedRun {
     pub(super) wiki: String,
 }
 
-/// Finds a run by its whole name or by the 8 characters at its end, among those that were committed and those that wait.
+/// Finds a run by its whole name or by the 8 characters at its end: one that was committed, that is staged, or that ended otherwise.
 pub(super) fn find_run(root: &VaultRoot, name: &str) -> anyhow::Result<NamedRun> {
     let committed = find_run_records(root, name)?.into_iter().filter_map(|record| read_run(root, &record));
     let mut found: Vec<NamedRun> =
@@ -54,6 +54,11 @@ pub(super) fn find_run(root: &VaultRoot, name: &str) -> anyhow::Result<NamedRun>
         let is_named = staged.meta.run.as_str() == name || staged.meta.run.short() == name;
         if is_named && found.iter().all(|known| known.run != staged.meta.run) {
             found.push(NamedRun { run: staged.meta.run, wiki: staged.meta.wiki });
+        }
+    }
+    for ended in find_rejected_runs(root, name)? {
+        if found.iter().all(|known| known.run != ended.run) {
+            found.push(NamedRun { run: ended.run, wiki: ended.wiki });
         }
     }
     match found.len() {

@@ -1,5 +1,5 @@
-//! Does for wikis what nobody has to ask for: makes pages of new sources, where the settings of a wiki allow it, and checks wikis
-//! at night.
+//! Does for wikis what nobody has to ask for: makes pages of new sources, where the settings of a wiki allow it, checks wikis
+//! at night, and files the records of rejected runs that could not be filed before.
 //!
 //! It looks at the folders of sources and starts a workflow only if something is new. So a quiet wiki costs no call and no history.
 //! It must not write into a wiki itself.
@@ -18,6 +18,7 @@ use steward_domain::wiki::gates::{AutoIngest, RunCause, RunGates, WikiSettings};
 use steward_domain::wiki::run::{RunSource, WikiMode};
 use steward_domain::wiki::writer::budget::RunLimits;
 use steward_server::temporal::resolve::ResolutionClient;
+use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::accept::find_accepted;
 use steward_vault::wiki::create::list_wikis;
@@ -46,6 +47,7 @@ const NIGHT_MINUTES: u64 = 240;
 /// The loops over the wikis of a vault.
 pub(super) struct WikiLoop {
     pub(super) root: VaultRoot,
+    pub(super) writer: Arc<VaultWriter>,
     pub(super) client: ResolutionClient,
     pub(super) settings: Arc<BTreeMap<String, WikiSettings>>,
     /// How far that may go which nobody asked for.
@@ -78,7 +80,7 @@ impl WikiLoop {
         }
     }
 
-    /// Checks wikis at night until the process ends.
+    /// Checks wikis at night until the process ends. Each round also files records that a crash or a stop held.
     pub(super) async fn check_wikis(self, is_stopped: impl Fn() -> bool) {
         let (mut rounds, mut checked) = (create_interval(self.seconds), BTreeMap::new());
         let (known, names) = (self.list().await, self.settings.keys());
@@ -90,11 +92,19 @@ impl WikiLoop {
             if is_stopped() {
                 continue;
             }
+            self.record_ended_runs().await;
             for wiki in self.list().await {
                 if let Err(e) = self.check_at_night(&wiki, &mut checked).await {
                     tracing::warn!(wiki, "failed to check the wiki, trying again later: {e:#}");
                 }
             }
+        }
+    }
+
+    async fn record_ended_runs(&self) {
+        let writer = Arc::clone(&self.writer);
+        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || writer.record_ended_runs()).await {
+            tracing::warn!(error = %e, "failed to look for rejected runs without a record, trying again later");
         }
     }
 
