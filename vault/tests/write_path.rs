@@ -23,6 +23,8 @@ mod desk;
 mod disk;
 #[path = "write_path/editors.rs"]
 mod editors;
+#[path = "write_path/fixes.rs"]
+mod fixes;
 #[path = "write_path/graph.rs"]
 mod graph;
 #[path = "write_path/ingest.rs"]

@@ -10,6 +10,7 @@ use steward_domain::wiki::rollback::EditedPages;
 use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::source_text::DecodedText;
 use steward_vault::action::writer::VaultWriter;
+use steward_vault::wiki::fix::FixedWiki;
 use steward_vault::wiki::ingest::RunApproval;
 use steward_vault::wiki::request::{WikiRunError, WikiRunRequest};
 use steward_vault::wiki::revert::{RevertError, RevertRequest, RevertedRun};
@@ -76,7 +77,17 @@ pub(super) fn change(
             Ok(describe_manual(writer.settle_wiki_dispute(&request, SettleChoice { page, claim, keep })?))
         }
         WikiRequest::Confirm { page } => Ok(describe_manual(writer.confirm_wiki_page(&request, page)?)),
-        WikiRequest::Fix => Ok(describe_manual(writer.render_wiki_files(&request)?)),
+        WikiRequest::Fix { pages: false } => Ok(describe_manual(writer.render_wiki_files(&request)?)),
+        WikiRequest::Fix { pages: true } => {
+            let FixedWiki { run, mut notes } = writer.fix_wiki(&request)?;
+            Ok(match describe_manual(run) {
+                WikiRunOutput::Done { record, source, notes: displaced } => {
+                    notes.extend(displaced);
+                    WikiRunOutput::Done { record, source, notes }
+                }
+                refused @ WikiRunOutput::Refused { .. } => refused,
+            })
+        }
         WikiRequest::Lint => Ok(describe_manual(writer.log_wiki_check(&request)?)),
         WikiRequest::Approve { override_reason: Some(reason), .. } if reason.trim().is_empty() => {
             Ok(refuse_with(UNPROCESSABLE, "an override needs a reason"))

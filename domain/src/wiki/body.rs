@@ -178,7 +178,7 @@ impl LineStarts {
 }
 
 /// What a link leads to, if that is a file or a page of the wiki.
-fn read_target(kind: LinkType, dest: &str) -> Option<LinkTarget> {
+pub(super) fn read_target(kind: LinkType, dest: &str) -> Option<LinkTarget> {
     if matches!(kind, LinkType::WikiLink { .. }) {
         // In a table the bar before the shown text is escaped.
         let name = dest.trim().trim_end_matches('\\').trim_end();

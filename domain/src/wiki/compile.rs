@@ -8,6 +8,7 @@ mod sections;
 mod terms;
 
 pub use terms::WordCounts;
+pub(super) use terms::split_words;
 
 /// The first line of everything that is made here.
 pub const EXTRACT_LINE: &str = "An extract by fixed rules; nothing here was understood.";

@@ -70,6 +70,8 @@ pub enum FindingCode {
     DuplicateTitle,
     IndexStale,
     BrokenRef,
+    /// Two pages share a tag and rare words, and neither links the other.
+    SeeAlso,
     Orphan,
     Unlinked,
     Stale,
@@ -82,6 +84,10 @@ pub enum FindingCode {
     SourceMissing,
     /// A page rests on a source that another one replaces, and not on that one.
     SourceSuperseded,
+    /// An archive cites a source that another one replaces or that was changed.
+    ArchiveSourceUpdated,
+    /// A run did not reach all of its files.
+    PartialIngest,
     /// The words of a quote do not stand in its source.
     SourceDrifted,
     /// The words or the source of a footnote were changed, so its label does not fit them.

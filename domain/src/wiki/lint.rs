@@ -6,9 +6,13 @@
 
 mod guide;
 mod links;
+mod page_names;
+mod see_also;
 mod sources;
 
-pub(super) use links::{PageNames, list_dangling_names, map_missed_pages};
+pub(super) use links::{list_dangling_names, map_missed_pages};
+pub(super) use page_names::{LooseNames, PageNames};
+pub(super) use see_also::find_unlinked_pairs;
 pub use sources::SourceImpact;
 
 use super::finding::{FindingCode, Severity, WikiFinding};
@@ -71,6 +75,7 @@ pub fn lint_wiki(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
     }
     found.extend(find_shared_names(facts.pages));
     found.extend(links::check_links(&context));
+    found.extend(see_also::check_see_also(facts.pages));
     found.extend(sources::check_sources(facts));
     found.extend(facts.manifest.lints.iter().flat_map(|rule| check_rule(rule, facts)));
     found.extend(index_page::check_index(facts.manifest, facts.pages, facts.index));

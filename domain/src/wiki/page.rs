@@ -16,15 +16,19 @@ use serde_json::Value;
 pub use super::body::{DisputedBlock, LinkTarget, PageLink};
 
 /// The `schema` of pages in earlier drafts of the standard.
-const LEGACY_SCHEMA: &str = "knowledge/v1";
+pub(super) const LEGACY_SCHEMA: &str = "knowledge/v1";
 /// The folder of pages in some wikis of that time.
 const LEGACY_FOLDER: &str = "entries/";
 /// The field of `metadata.steward` that says when a person found the page still right.
 pub const CONFIRMED_AT: &str = "confirmed_at";
 /// The kind of pages that report what is wrong with a wiki.
 pub const LINT_KIND: &str = "lint";
+/// The kind of pages that show the answer of a day.
+pub const ARCHIVE_KIND: &str = "archive";
 /// The kinds of pages that report on other pages.
-pub const REPORT_KINDS: [&str; 3] = ["overview", LINT_KIND, "archive"];
+pub const REPORT_KINDS: [&str; 3] = ["overview", LINT_KIND, ARCHIVE_KIND];
+/// The fields that list the slugs of other pages.
+pub(super) const REFERENCE_LISTS: [&str; 3] = ["supersedes", "contradicts", "links"];
 /// The longest summary of a page in the index, in characters.
 pub const MAX_SUMMARY: usize = 150;
 
@@ -224,8 +228,7 @@ fn make_page(file: &str, document: Document, body: BodyFacts) -> Option<WikiPage
     let slug = text("slug").unwrap_or_else(|| stem.to_owned());
     let summary = find_metadata(fields, &["steward", "summary"]).and_then(Value::as_str);
     let summary = shorten(summary.or(body.first_sentence.as_deref()).unwrap_or_default(), MAX_SUMMARY);
-    let lists = ["supersedes", "contradicts", "links"];
-    let references = lists.iter().flat_map(|name| {
+    let references = REFERENCE_LISTS.iter().flat_map(|name| {
         let path = FieldPath::from_key(name);
         list_texts(fields.get(*name)).enumerate().map(move |(at, slug)| (path.join_item(at), slug))
     });
@@ -281,7 +284,7 @@ fn list_texts(value: Option<&Value>) -> impl Iterator<Item = String> + use<> {
 }
 
 /// A source's path, where the standard wants its id.
-fn is_source_path(text: &str) -> bool {
+pub(super) fn is_source_path(text: &str) -> bool {
     text.starts_with("sources/") || text.starts_with("raw/")
 }
 

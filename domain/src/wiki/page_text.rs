@@ -6,10 +6,14 @@ use super::merge::SplitBody;
 use super::page::{CONFIRMED_AT, WikiPage};
 use super::quote::Anchor;
 use crate::record::frontmatter::{self, FieldEdit, FrontmatterError, RecordFields};
+use crate::record::plain_text::is_unseen;
 use crate::time::format_seconds;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+
+/// How a line with links to other pages begins.
+pub(super) const SEE_ALSO: &str = "See also:";
 
 /// The fields of a new page.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +130,23 @@ pub fn append_section(
         text.push('\n');
     }
     Ok(text)
+}
+
+/// A page with a paragraph below its text, above its footnotes.
+pub(super) fn append_paragraph(page: &str, paragraph: &str) -> Result<String, FrontmatterError> {
+    let note = frontmatter::read_note(page.as_bytes())?;
+    let body = SplitBody::new(note.body());
+    let (gap, notes) = body.split_below();
+    let above = &page[..page.len() - note.body().len()];
+    let gap = if gap.is_empty() && !notes.is_empty() { "\n" } else { gap };
+    Ok(format!("{above}{}\n\n{paragraph}\n{gap}{notes}", body.text.trim_end_matches('\n')))
+}
+
+/// A link to a page that shows its title. A title may hold signs that a link cannot show.
+pub(super) fn link_page(page: &WikiPage) -> String {
+    let has_sign = page.title.contains(['[', ']', '|', '<', '>', '`', '*', '_', '\\', '$', '%']);
+    let is_plain = !has_sign && !page.title.chars().any(is_unseen);
+    if is_plain { format!("[[{}|{}]]", page.slug, page.title) } else { format!("[[{}]]", page.slug) }
 }
 
 /// The page with a note that a person found it still right at a moment.

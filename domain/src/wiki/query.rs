@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub use extract::{extract_answer, fold_plural, list_content_words};
+pub use extract::{extract_answer, fold_plural, is_common_word, list_content_words};
 pub use filing::{FiledKind, FiledPage, QUESTION_HEADING, render_filed_page, render_question};
 pub use references::{CheckedText, check_references, number_marks};
 

@@ -3,9 +3,11 @@
 //! They judge what the run adds or changes. What stood on a page before is the business of the lint. No model can overrule
 //! what is found here.
 
+mod fixes;
 mod kept;
 mod pages;
 
+pub use fixes::verify_fixes;
 pub(super) use kept::HIDING;
 pub(super) use pages::list_code;
 
@@ -16,6 +18,7 @@ use super::manifest::EffectiveManifest;
 use super::names::name_page;
 use super::names::name_summary;
 use super::page::WikiPage;
+use super::page_text::SEE_ALSO;
 use super::plan::RunFile;
 use super::quote::QuoteFinder;
 use super::run::WikiRunType;
@@ -226,22 +229,28 @@ fn check_names(judged: &[JudgedPage<'_>], after: &[&WikiPage], findings: &mut Ve
 fn check_see_also(page: &JudgedPage<'_>, after: &[&WikiPage], findings: &mut Vec<RunFinding>) {
     let before: BTreeSet<String> = page.claims_before.blocks.iter().map(PageBlock::text).collect();
     let texts = page.claims_after.blocks.iter().map(PageBlock::text);
-    let letters =
-        |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
-    for text in texts.filter(|text| text.starts_with("See also:") && !before.contains(text)) {
-        for link in text.split("[[").skip(1).filter_map(|rest| rest.split_once("]]")).map(|(link, _)| link) {
-            let (slug, shown) = link.split_once('|').unwrap_or((link, link));
-            let is_title = |known: &WikiPage| {
-                known.slug == slug && (letters(&known.title) == letters(shown) || !link.contains('|'))
-            };
-            // A page whose file is a person's has no title that could be read, so the words are those of its name.
-            let is_unread = after.iter().all(|known| known.slug != slug) && slug.starts_with(&name_page(shown));
-            if slug.contains('#') || !after.iter().copied().any(is_title) && !is_unread {
-                let problem = format!("a see-also link shows a title: {}", shown.chars().take(60).collect::<String>());
-                report(findings, page.file, RunFault::ClaimUnanchored, problem);
-            }
+    for text in texts.filter(|text| text.starts_with(SEE_ALSO) && !before.contains(text)) {
+        for shown in list_untitled_links(&text, after) {
+            let problem = format!("a see-also link shows a title: {}", shown.chars().take(60).collect::<String>());
+            report(findings, page.file, RunFault::ClaimUnanchored, problem);
         }
     }
+}
+
+/// What the links of a text show that is not the title of the page to which they lead.
+fn list_untitled_links<'t>(text: &'t str, pages: &[&WikiPage]) -> Vec<&'t str> {
+    let letters =
+        |text: &str| text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect::<String>();
+    let links = text.split("[[").skip(1).filter_map(|rest| rest.split_once("]]")).map(|(link, _)| link);
+    let is_untitled = |link: &&str| {
+        let (slug, shown) = link.split_once('|').unwrap_or((link, link));
+        let is_title =
+            |known: &WikiPage| known.slug == slug && (letters(&known.title) == letters(shown) || !link.contains('|'));
+        // A page whose file is a person's has no title that could be read, so the words are those of its name.
+        let is_unread = pages.iter().all(|known| known.slug != slug) && slug.starts_with(&name_page(shown));
+        slug.contains('#') || !pages.iter().copied().any(is_title) && !is_unread
+    };
+    links.filter(is_untitled).map(|link| link.split_once('|').map_or(link, |(_, shown)| shown)).collect()
 }
 
 /// Statements that no page of the run has any more.

@@ -65,6 +65,7 @@ mod wiki_containment;
 mod wiki_edits;
 mod wiki_eval;
 mod wiki_failures;
+mod wiki_fix;
 mod wiki_gold;
 mod wiki_graph;
 mod wiki_history;

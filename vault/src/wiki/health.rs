@@ -8,6 +8,7 @@ use crate::wiki::chain::{ManifestPlace, check_manifest, check_standard, find_vau
 use crate::wiki::create::{WIKIS_FOLDER, list_wikis};
 use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::quotes::lint_quotes;
+use crate::wiki::runs::{UnreachedFile, list_unreached_files};
 use crate::wiki::state::{ReadWikiError, apply_accepted};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
@@ -36,7 +37,14 @@ pub fn check_wiki(folder: &Path, now: DateTime<Utc>) -> Result<CheckedWiki, Read
     let failed = |source| ReadWikiError::Io { path: folder.display().to_string(), source };
     let opened = WikiFolder::open(folder).map_err(failed)?;
     let mut contents = opened.read();
-    let (accepted, mut findings) = find_unreviewed(opened.path())?;
+    let known = find_vault_wiki(opened.path())?;
+    let (accepted, mut findings) = match &known {
+        Some(known) => find_unreviewed(known, opened.path())?,
+        None => (None, Vec::new()),
+    };
+    if let Some(VaultWiki { root, name }) = &known {
+        findings.extend(find_partial(root, name)?);
+    }
     if opened.path().join(MANIFEST_FILE).symlink_metadata().is_err() {
         findings.push(find_no_manifest(accepted.as_ref()));
     }
@@ -102,25 +110,48 @@ fn read_effective(folder: &Path, accepted: Option<&AcceptedFiles>) -> (Effective
     (manifest, findings)
 }
 
-/// What a person accepted for a wiki of a vault, and what is not in force yet. A folder elsewhere needs no acceptance.
-fn find_unreviewed(folder: &Path) -> Result<(Option<AcceptedFiles>, Vec<WikiFinding>), ReadWikiError> {
+/// A wiki of a vault.
+struct VaultWiki {
+    root: VaultRoot,
+    name: String,
+}
+
+/// The wiki of a vault that lies in a folder, if it is one.
+fn find_vault_wiki(folder: &Path) -> Result<Option<VaultWiki>, ReadWikiError> {
     let Some(root) = find_vault_around(folder).and_then(|vault| VaultRoot::open(&vault).ok()) else {
-        return Ok((None, Vec::new()));
+        return Ok(None);
     };
     let failed = |source| ReadWikiError::Io { path: WIKIS_FOLDER.to_owned(), source };
-    let Some((name, _)) = list_wikis(&root).map_err(failed)?.into_iter().find(|(_, known)| known == folder) else {
-        return Ok((None, Vec::new()));
+    let found = list_wikis(&root).map_err(failed)?.into_iter().find(|(_, known)| known == folder);
+    Ok(found.map(|(name, _)| VaultWiki { root, name }))
+}
+
+/// The files that runs did not reach.
+fn find_partial(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiFinding>, ReadWikiError> {
+    let report = |UnreachedFile { file, run, record }: UnreachedFile| {
+        let problem = format!("the run {} did not reach it: see {record}", run.short());
+        let fix = format!("take the run back and repeat it: `steward wiki runs revert {}`", run.short());
+        WikiFinding::new(FindingCode::PartialIngest, Severity::Error, &file, &problem, &fix)
     };
+    Ok(list_unreached_files(root, wiki)?.into_iter().map(report).collect())
+}
+
+/// What a person accepted for a wiki of a vault, and what is not in force yet. A folder elsewhere needs no acceptance.
+fn find_unreviewed(
+    wiki: &VaultWiki,
+    folder: &Path,
+) -> Result<(Option<AcceptedFiles>, Vec<WikiFinding>), ReadWikiError> {
+    let VaultWiki { root, name } = wiki;
     let relative = folder.strip_prefix(root.path()).unwrap_or(folder).display().to_string();
     let fix = format!("`steward wiki validate {name} --accept` puts it in force");
     let warn = |file: &str, problem: &str| {
         WikiFinding::new(FindingCode::ManifestUnreviewed, Severity::Warn, file, problem, &fix)
     };
-    let Some(accepted) = find_accepted(&root, &name)? else {
+    let Some(accepted) = find_accepted(root, name)? else {
         return Ok((None, vec![warn(MANIFEST_FILE, "nobody has accepted the wiki, so nothing can be ingested")]));
     };
     // What cannot be read has a finding of its own.
-    let Ok(files) = read_acceptable(&root, &relative) else { return Ok((Some(accepted), Vec::new())) };
+    let Ok(files) = read_acceptable(root, &relative) else { return Ok((Some(accepted), Vec::new())) };
     let mut found = Vec::new();
     for file in &files {
         let known = accepted.files.get(file.file);

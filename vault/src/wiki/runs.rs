@@ -6,11 +6,12 @@ use crate::files::root::{VaultRoot, VaultRootError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use steward_domain::action::audit::{ActionKind, AuditRecord};
+use steward_domain::action::audit::{ActionKind, AuditRecord, MISSING_FILES};
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::clerk::TokenUsage;
 use steward_domain::wiki::details::{ClaimRecord, FileRecord, WikiDetails};
 use steward_domain::wiki::run::{REJECTED_SUFFIX, RunId, RunRejection, RunSource, WikiRunType};
+use steward_domain::wiki::{INDEX_FILE, OVERVIEW_FILE};
 
 /// A run with a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,6 +41,15 @@ pub struct RunDetails {
     pub claims: Vec<ClaimRecord>,
     /// Files that the run did not reach.
     pub missing_files: Vec<String>,
+}
+
+/// A file that a run did not reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreachedFile {
+    /// Relative to the wiki.
+    pub file: String,
+    pub run: RunId,
+    pub record: RecordPath,
 }
 
 /// A record of a wiki, as its name says.
@@ -156,6 +166,45 @@ fn read_summaries(root: &VaultRoot, records: &[NamedRecord]) -> Vec<RunSummary> 
     runs
 }
 
+/// Lists the files of a wiki that its runs did not reach. A run that was taken back does not count, nor does a file that code
+/// rendered anew since.
+///
+/// # Errors
+/// The folder of the records cannot be listed.
+pub fn list_unreached_files(root: &VaultRoot, wiki: &str) -> Result<Vec<UnreachedFile>, VaultRootError> {
+    let mut records = list_records(root, &[ActionKind::Wiki, ActionKind::WikiSource], Some(wiki))?;
+    records.sort_by(|a, b| a.run.cmp(&b.run));
+    let mut found = Vec::new();
+    for (at, record) in records.iter().enumerate().filter(|(_, record)| names_missing_files(root, record)) {
+        let Some(ReadRecord { summary, missing_files, folder, .. }) = read_record(root, &record.path) else { continue };
+        let later = list_runs_since(root, wiki, &summary.run)?;
+        if later.iter().any(|run| run.run == summary.run && run.reverted_by.is_some()) {
+            continue;
+        }
+        for path in missing_files {
+            let file = path.strip_prefix(&folder).and_then(|rest| rest.strip_prefix('/')).unwrap_or(&path);
+            let is_rendered = [INDEX_FILE, OVERVIEW_FILE].contains(&file);
+            if !is_rendered || !records[at + 1..].iter().any(|later| has_written(root, later, file)) {
+                let (run, record) = (summary.run.clone(), record.path.clone());
+                found.push(UnreachedFile { file: file.to_owned(), run, record });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a record seems to name files that its run did not reach. Most do not, and are not parsed.
+fn names_missing_files(root: &VaultRoot, record: &NamedRecord) -> bool {
+    let read = root.read_file(&record.path);
+    read.is_ok_and(|file| String::from_utf8_lossy(WikiDetails::strip(&file.bytes)).contains(MISSING_FILES))
+}
+
+/// Whether a run wrote a file.
+fn has_written(root: &VaultRoot, record: &NamedRecord, file: &str) -> bool {
+    let is_missing = |run: &RunDetails| run.missing_files.iter().any(|path| path.ends_with(&format!("/{file}")));
+    read_run(root, &record.path).is_some_and(|run| run.files.iter().any(|it| it.file == file) && !is_missing(&run))
+}
+
 /// Finds the record of a run by its whole name or by the 8 characters at its end.
 ///
 /// # Errors
@@ -169,7 +218,7 @@ pub fn find_run_records(root: &VaultRoot, run: &str) -> Result<Vec<RecordPath>, 
 /// Reads a run from its record; `None` if the record cannot be read.
 #[must_use]
 pub fn read_run(root: &VaultRoot, path: &RecordPath) -> Option<RunDetails> {
-    let ReadRecord { summary, missing_files, text } = read_record(root, path)?;
+    let ReadRecord { summary, missing_files, text, .. } = read_record(root, path)?;
     let WikiDetails { files, claims } = WikiDetails::parse(&text).ok()?;
     Some(RunDetails { summary, files, claims, missing_files })
 }
@@ -177,6 +226,8 @@ pub fn read_run(root: &VaultRoot, path: &RecordPath) -> Option<RunDetails> {
 /// A record of a run, whose details are still text.
 struct ReadRecord {
     summary: RunSummary,
+    /// That of the wiki, relative to the root of the vault.
+    folder: String,
     missing_files: Vec<String>,
     text: String,
 }
@@ -186,6 +237,7 @@ fn read_record(root: &VaultRoot, path: &RecordPath) -> Option<ReadRecord> {
     let AuditRecord { draft, missing_files, .. } = AuditRecord::parse(&bytes).ok()?;
     let is_own = draft.record_path().as_ref() == Ok(path);
     let mark = draft.wiki.filter(|_| is_own)?;
+    let folder = mark.folder;
     let summary = RunSummary {
         run: mark.run,
         wiki: mark.wiki,
@@ -199,7 +251,7 @@ fn read_record(root: &VaultRoot, path: &RecordPath) -> Option<ReadRecord> {
         rejection: mark.rejection,
         record: path.clone(),
     };
-    Some(ReadRecord { summary, missing_files, text: String::from_utf8_lossy(&bytes).into_owned() })
+    Some(ReadRecord { summary, folder, missing_files, text: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
 #[cfg(test)]

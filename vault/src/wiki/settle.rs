@@ -109,15 +109,20 @@ impl VaultWriter {
     fn read_page_file<'w>(&self, wiki: &'w ReadWiki, slug: &str) -> Result<(&'w WikiPage, RunFile), WikiRunError> {
         let page = wiki.state.pages.iter().find(|page| page.slug == slug);
         let page = page.ok_or_else(|| WikiRunError::refuse(format!("there is no page `{slug}`")))?;
-        let path = PagePath::new(&wiki.state.folder, &page.file)?;
+        Ok((page, self.read_unchanged(&wiki.state.folder, page)?))
+    }
+
+    /// The file of a page, if it is as it was read.
+    pub(crate) fn read_unchanged(&self, folder: &str, page: &WikiPage) -> Result<RunFile, WikiRunError> {
+        let path = PagePath::new(folder, &page.file)?;
         let before = read_current(self.root(), &path).map_err(WikiRunError::Refused)?;
         if before.as_deref() != Some(page.document.as_bytes()) {
             return Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { path: path.into() }));
         }
-        Ok((page, RunFile { path, before, after: None }))
+        Ok(RunFile { path, before, after: None })
     }
 
-    fn commit_manual(
+    pub(crate) fn commit_manual(
         &self,
         run: WikiRun,
         state: WikiState,
@@ -156,7 +161,7 @@ impl VaultWriter {
     }
 }
 
-pub(crate) fn try_again(mut work: impl FnMut() -> Result<ManualRun, WikiRunError>) -> Result<ManualRun, WikiRunError> {
+pub(crate) fn try_again<T>(mut work: impl FnMut() -> Result<T, WikiRunError>) -> Result<T, WikiRunError> {
     let mut tries = 1;
     loop {
         match work() {

@@ -3,12 +3,15 @@
 //! A child process commits a run and kills itself at each point, at each file. The wiki is then wholly before the run or
 //! wholly after it, with one record or none.
 
-use crate::desk::{self, Desk, faults, lock, names, settle};
+use crate::desk::{self, Desk, faults, lock, names, noon, settle};
 use crate::wiki_desk::{WIKI, after, before, commit, plan, read_wiki, record_path, run, trash, wiki, wiki_records};
 use std::path::Path;
-use steward_domain::wiki::run::WikiRunType;
+use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
+use steward_domain::wiki::run::{RunId, WikiRunType};
 use steward_vault::action::writer::{ApplyError, VaultWriter};
 use steward_vault::files::crash::{MANY_FILES, POINTS};
+use steward_vault::wiki::health::check_wiki;
+use steward_vault::wiki::runs::list_unreached_files;
 
 const VAULT: &str = "STEWARD_TEST_WIKI_VAULT";
 
@@ -211,6 +214,25 @@ fn people_at_both_get_a_record_that_names_what_is_missing() {
     assert!(commit(&writer).unwrap());
     settle(&writer);
     desk.is_tidy();
+    // A check names the record.
+    desk.write(&format!("{WIKI}/KNOWLEDGE.md"), b"---\n---\n");
+    let checked = check_wiki(&desk.file(WIKI), noon()).unwrap();
+    let partial: Vec<&WikiFinding> =
+        checked.findings.iter().filter(|it| it.code == FindingCode::PartialIngest).collect();
+    let [finding] = partial[..] else { panic!("{:#?}", checked.findings) };
+    assert_eq!((finding.file.as_str(), finding.severity), ("_index.md", Severity::Error));
+    assert!(finding.problem.contains(&record_path()), "{finding}");
+    // Rendered anew, it is in place.
+    let unreached = || list_unreached_files(&desk.root(), "plot").unwrap().len();
+    assert_eq!(unreached(), 1);
+    let mut now = read_wiki(&desk);
+    now.remove("KNOWLEDGE.md");
+    let mut wanted = now.clone();
+    wanted.insert("_index.md".into(), "# Index\n".into());
+    let mut later = run(WikiRunType::Lint, "later");
+    later.mark.run = RunId::derive(noon() + chrono::TimeDelta::minutes(1), &["later"]);
+    writer.commit_run(&plan(later, &now, &wanted)).unwrap();
+    assert_eq!(unreached(), 0);
 }
 
 #[test]

@@ -103,7 +103,8 @@ pub(crate) enum WikiCommand {
     Lint {
         /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
         wiki: String,
-        /// Render the index and the overview anew first, if the index does not show the pages; for a wiki of the vault
+        /// First correct links that only one page can be meant by, add see-also lines, bring older frontmatter into today's form, on at
+        /// most 15 pages, and render the index and the overview anew; for a wiki of the vault
         #[arg(long)]
         fix: bool,
         /// Have the verifier read the 30 pages that were not read for longest, and say what contradicts, is outdated, or has no page or link

@@ -73,7 +73,11 @@ pub enum WikiRequest {
         page: String,
     },
     /// Render the files anew that code writes.
-    Fix,
+    Fix {
+        /// Correct pages, too, as far as fixed rules can.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        pages: bool,
+    },
     /// Note in the log that the wiki was checked, if it is another one than at the last check.
     Lint,
 }
@@ -91,7 +95,7 @@ impl WikiRequest {
             Self::Revert { .. } => "revert",
             Self::Settle { .. } => "settle",
             Self::Confirm { .. } => "confirm",
-            Self::Fix => "fix",
+            Self::Fix { .. } => "fix",
             Self::Lint => "lint",
         }
     }
@@ -143,5 +147,19 @@ impl WikiRunWorkflow {
             }
         });
         Ok(output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nightly_fix_is_written_as_before_and_asks_for_no_page() {
+        let nightly = WikiRequest::Fix { pages: false };
+        assert_eq!(serde_json::to_value(&nightly).unwrap(), serde_json::json!({"kind": "fix"}));
+        assert_eq!(serde_json::from_value::<WikiRequest>(serde_json::json!({"kind": "fix"})).unwrap(), nightly);
+        let asked = serde_json::to_value(WikiRequest::Fix { pages: true }).unwrap();
+        assert_eq!(asked, serde_json::json!({"kind": "fix", "pages": true}));
     }
 }

@@ -105,7 +105,8 @@ impl WordCounts {
     }
 }
 
-fn split_words(text: &str) -> impl Iterator<Item = &str> {
+/// The words of a text, as they stand there.
+pub(in crate::wiki) fn split_words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty())
 }
 

@@ -3,50 +3,13 @@
 //! A link names a slug, a title or alias that one page alone has, or the path of a file. The folders of an earlier draft, `wiki/`
 //! and `entries/`, count as the wiki's own, and `raw/` as `sources/`.
 
+use super::page_names::PageNames;
 use super::{LintContext, report};
 use crate::wiki::finding::{FindingCode, Severity, WikiFinding};
 use crate::wiki::manifest::LintKind;
 use crate::wiki::page::{LINT_KIND, LinkTarget, PageLink, WikiPage};
 use crate::wiki::{INDEX_FILE, SOURCES_FOLDER, index_page};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The pages of a wiki by what a link may call them.
-#[derive(Debug, Default)]
-pub(in crate::wiki) struct PageNames<'p> {
-    slugs: BTreeMap<&'p str, usize>,
-    /// Titles and aliases in lower case; `None` if several pages have it.
-    titles: BTreeMap<String, Option<usize>>,
-    files: BTreeMap<&'p str, usize>,
-}
-
-impl<'p> PageNames<'p> {
-    pub(in crate::wiki) fn new(pages: &'p [WikiPage]) -> Self {
-        let mut names = Self::default();
-        for (at, page) in pages.iter().enumerate() {
-            names.slugs.entry(&page.slug).or_insert(at);
-            names.files.insert(&page.file, at);
-            for title in std::iter::once(&page.title).chain(&page.aliases) {
-                let known = names.titles.entry(title.to_lowercase()).or_insert(Some(at));
-                *known = known.filter(|other| *other == at);
-            }
-        }
-        names
-    }
-
-    /// The position of the page that a name means: a slug, or else a title, or the last part of a path. What follows a `#` may be
-    /// a heading or a part of the name.
-    pub(in crate::wiki) fn find(&self, name: &str) -> Option<usize> {
-        let without_heading = name.split(['#', '^']).next().unwrap_or(name).trim();
-        self.find_exactly(name).or_else(|| self.find_exactly(without_heading))
-    }
-
-    fn find_exactly(&self, name: &str) -> Option<usize> {
-        let by_slug = |name: &str| self.slugs.get(name).copied();
-        let last = name.rsplit_once('/').map(|(_, last)| last.strip_suffix(".md").unwrap_or(last));
-        let by_title = || self.titles.get(&name.to_lowercase()).copied().flatten();
-        by_slug(name).or_else(by_title).or_else(|| last.and_then(by_slug))
-    }
-}
 
 /// What a link leads to.
 enum LinkEnd {
@@ -156,7 +119,7 @@ fn list_rendered_lines(page: &WikiPage) -> BTreeSet<usize> {
 }
 
 /// The path of a file of an earlier draft as it is called now.
-fn modernize_path(file: &str) -> String {
+pub(super) fn modernize_path(file: &str) -> String {
     let file = ["wiki/", "entries/"].iter().find_map(|old| file.strip_prefix(old)).unwrap_or(file);
     file.strip_prefix("raw/").map_or_else(|| file.to_owned(), |rest| format!("{SOURCES_FOLDER}/{rest}"))
 }
@@ -221,7 +184,7 @@ fn find_unreached(context: &LintContext<'_>, names: &PageNames<'_>, reached: &BT
 }
 
 /// The file that a relative path names from a page; `None` if it leads out of the wiki.
-fn resolve_path(page: &str, path: &str) -> Option<String> {
+pub(super) fn resolve_path(page: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();
     for part in path.split('/') {

@@ -6,7 +6,7 @@ use super::{WikiFacts, report};
 use crate::record::plain_text::count_noun;
 use crate::wiki::finding::{FindingCode, Severity, WikiFinding};
 use crate::wiki::names::name_summary;
-use crate::wiki::page::WikiPage;
+use crate::wiki::page::{ARCHIVE_KIND, WikiPage};
 use crate::wiki::standard::FieldPath;
 use crate::wiki::{SOURCES_FILE, SOURCES_FOLDER};
 use std::collections::BTreeSet;
@@ -74,6 +74,10 @@ pub(super) fn check_sources(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
             let field = FieldPath::from_key("sources").join_item(at);
             found.push(report(page, FindingCode::SourceMissing, Severity::Error, &field, &problem, &fix));
         }
+        if page.kind == ARCHIVE_KIND {
+            found.extend(check_archive(page, facts));
+            continue;
+        }
         let replaced = |(at, id): (usize, &String)| {
             let newer = facts.sources.get(id)?.superseded_by.as_ref().filter(|newer| !page.sources.contains(newer))?;
             // Whoever confirmed the page since has compared it. The summary of the old source says what that one says.
@@ -90,6 +94,26 @@ pub(super) fn check_sources(facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
             let field = FieldPath::from_key("sources").join_item(at);
             found.push(report(page, FindingCode::SourceSuperseded, Severity::Info, &field, &problem, &fix));
         }
+    }
+    found
+}
+
+/// An archive shows the state of its day, so it is only said that its sources are others now.
+fn check_archive(page: &WikiPage, facts: &WikiFacts<'_>) -> Vec<WikiFinding> {
+    let mut found = Vec::new();
+    for (at, id) in page.sources.iter().enumerate() {
+        let Some(source) = facts.sources.get(id) else { continue };
+        let hash = facts.source_hashes.get(&source.path).and_then(Option::as_ref);
+        let is_changed = hash.is_some_and(|hash| !hash.eq_ignore_ascii_case(&source.content_hash));
+        let what = match &source.superseded_by {
+            Some(newer) => format!("which `{newer}` replaces"),
+            None if is_changed => "whose bytes were changed".to_owned(),
+            None => continue,
+        };
+        let problem = format!("it cites the source `{id}`, {what}");
+        let field = FieldPath::from_key("sources").join_item(at);
+        let fix = "ask again if you need today's answer; an archive shows the state of its day";
+        found.push(report(page, FindingCode::ArchiveSourceUpdated, Severity::Info, &field, &problem, fix));
     }
     found
 }

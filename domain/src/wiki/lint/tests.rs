@@ -177,6 +177,23 @@ fn sources_that_changed_or_are_gone_are_found() {
 }
 
 #[test]
+fn an_archive_is_told_from_pages_that_must_follow_their_sources() {
+    let archive = page("old-answer", "archive", "sources: [lease]\n", "It was so. [[plot]]");
+    let mut wiki = Wiki::new().with_page("archives/old-answer.md", archive);
+    let unlinked = "archives/old-answer.md:0 unlinked info";
+    assert_eq!(wiki.lint(), [unlinked]);
+    let updated = "archives/old-answer.md:7 archive_source_updated info";
+    wiki.hashes = [("sources/lease.md".to_owned(), Some("sha256:66".to_owned()))].into();
+    assert_eq!(wiki.lint(), [unlinked, updated, "sources/lease.md:0 source_mutated error"]);
+    wiki.hashes = Wiki::new().hashes;
+    let letter = WikiSource { id: "letter".into(), ..wiki.sources["lease"].clone() };
+    wiki.sources.get_mut("lease").unwrap().superseded_by = Some("letter".into());
+    wiki.sources.insert("letter".into(), letter);
+    let superseded = ["concepts/water.md:7 source_superseded info", "entities/plot.md:7 source_superseded info"];
+    assert_eq!(wiki.lint(), [unlinked, updated, superseded[0], superseded[1]]);
+}
+
+#[test]
 fn names_that_two_pages_share_are_found() {
     let twin =
         Wiki::new().with_page("entities/twin.md", page("Plot", "entity", "sources: [lease]\n", "[[plot]] [[water]]"));

@@ -23,11 +23,17 @@ const COMMON_WORDS: [&str; 55] = [
     "where", "which", "who", "why", "with",
 ];
 
+/// Whether a word says nothing by itself.
+#[must_use]
+pub fn is_common_word(word: &str) -> bool {
+    COMMON_WORDS.contains(&word)
+}
+
 /// The words of a question that are looked for in claims: without those that say nothing, if others are left.
 #[must_use]
 pub fn list_content_words(question: &str) -> BTreeSet<String> {
     let all: Vec<String> = split_words(question).collect();
-    let content: Vec<&String> = all.iter().filter(|word| !COMMON_WORDS.contains(&word.as_str())).collect();
+    let content: Vec<&String> = all.iter().filter(|word| !is_common_word(word)).collect();
     let chosen = if content.is_empty() { all.iter().collect() } else { content };
     chosen.into_iter().map(|word| fold_plural(word)).collect()
 }

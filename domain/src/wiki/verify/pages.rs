@@ -14,7 +14,7 @@ use crate::wiki::details::{AnchorRecord, ClaimChange, ClaimRecord};
 use crate::wiki::finding::Severity;
 use crate::wiki::names::name_folder;
 use crate::wiki::overview::OVERVIEW;
-use crate::wiki::page::{LINT_KIND, WikiPage, read_page};
+use crate::wiki::page::{ARCHIVE_KIND, LINT_KIND, WikiPage, read_page};
 use crate::wiki::plan::RunFile;
 use crate::wiki::query::QUESTION_HEADING;
 use crate::wiki::quote::{Anchor, QuoteError};
@@ -22,8 +22,6 @@ use crate::wiki::run::WikiRunType;
 use pulldown_cmark::{Event, LinkType, Parser, Tag, TagEnd, TextMergeStream};
 use std::collections::BTreeMap;
 
-/// The kind of pages that show the answer of a day.
-const ARCHIVE: &str = "archive";
 /// What a link may begin with, if it leads out of the wiki.
 const SAFE_SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 
@@ -112,7 +110,7 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
     let is_exempt = match after.kind.as_str() {
         OVERVIEW => true,
         LINT_KIND => input.run_type == WikiRunType::Lint,
-        ARCHIVE => input.run_type == WikiRunType::Archive,
+        ARCHIVE_KIND => input.run_type == WikiRunType::Archive,
         _ => false,
     };
     if !is_exempt {
@@ -125,7 +123,7 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
             refuse(RunFault::NoFootnote, "it quotes no source".to_owned());
         }
     }
-    if page.before.is_some_and(|before| before.kind == ARCHIVE) {
+    if page.before.is_some_and(|before| before.kind == ARCHIVE_KIND) {
         report(findings, page.file, RunFault::BlockChanged, "an archive is never changed".to_owned());
     }
     check_markup(page, after, findings);
@@ -138,7 +136,7 @@ pub(super) fn check_page(page: &JudgedPage<'_>, input: &VerifyInput<'_>, finding
 /// The question of a new page that holds an answer: the one paragraph below its first heading of that name. It is a person's.
 fn find_question(page: &JudgedPage<'_>, after: &WikiPage, run_type: WikiRunType) -> Option<String> {
     let is_answer = run_type == WikiRunType::Archive && page.before.is_none();
-    if !is_answer || !["qa", "insight", ARCHIVE].contains(&after.kind.as_str()) {
+    if !is_answer || !["qa", "insight", ARCHIVE_KIND].contains(&after.kind.as_str()) {
         return None;
     }
     let is_heading = |block: &PageBlock| block.kind == BlockKind::Heading && block.text() == QUESTION_HEADING;

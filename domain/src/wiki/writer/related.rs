@@ -17,7 +17,7 @@ const MIN_SHARED: usize = 2;
 const MAX_PERCENT: usize = 2;
 const MAX_PAGES_FEW: usize = 5;
 /// The shortest word that counts, in characters.
-const MIN_WORD: usize = 3;
+pub(in crate::wiki) const MIN_WORD: usize = 3;
 
 /// The pages of a wiki as a source concerns them, by their positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,16 +62,20 @@ fn choose_words(words: &[String], counts: &WordCounts) -> BTreeSet<String> {
     }
     let pages = counts.pages.max(1);
     let held = |word: &str| counts.by_word.get(word).copied().unwrap_or(0);
-    let is_rare = |word: &str| held(word) <= MAX_PAGES_FEW || held(word) * 100 <= pages * MAX_PERCENT;
     let weigh = |word: &str, count: usize| count as f64 * ((pages as f64 + 1.0) / (held(word) as f64 + 1.0)).ln_1p();
     // A word that no page holds leads to none.
     let mut ranked: Vec<(f64, &str)> = occurrences
         .into_iter()
-        .filter(|(word, _)| held(word) > 0 && is_rare(word))
+        .filter(|(word, _)| held(word) > 0 && is_rare(held(word), pages))
         .map(|(word, count)| (weigh(word, count), word))
         .collect();
     ranked.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.cmp(other)));
     ranked.into_iter().take(BEST_WORDS).map(|(_, word)| word.to_owned()).collect()
+}
+
+/// Whether a word that so many of the pages hold is rare.
+pub(in crate::wiki) fn is_rare(held: usize, pages: usize) -> bool {
+    held <= MAX_PAGES_FEW || held * 100 <= pages * MAX_PERCENT
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ pub struct WikiClaimEventView {
     pub change: String,
     /// The run that took this one back.
     pub reverted_by: Option<String>,
-    /// A person reworded the statement since.
+    /// The statement was reworded since, or a link in it was corrected.
     pub is_reworded: bool,
 }
 

@@ -1,7 +1,7 @@
 //! `steward wiki lint`: checks a wiki, without a model unless a person asks for it.
 //!
 //! The log of a wiki of the vault gets an entry if the wiki is another one than at its last check. Nothing else is changed, unless
-//! the index is to be rendered anew first, or a page is confirmed.
+//! pages are to be corrected and the index rendered anew first, or a page is confirmed.
 
 use super::requests::{describe_outcome, request_change};
 use super::review::find_deep;
@@ -30,7 +30,7 @@ pub(super) struct LintChanges {
 impl LintChanges {
     fn list_requests(self) -> Vec<WikiRequest> {
         let confirm = self.confirm.map(|page| WikiRequest::Confirm { page });
-        confirm.into_iter().chain(self.fix.then_some(WikiRequest::Fix)).collect()
+        confirm.into_iter().chain(self.fix.then_some(WikiRequest::Fix { pages: true })).collect()
     }
 }
 
@@ -49,12 +49,12 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
             eprintln!("error: --fix and --confirm need a wiki of the vault: nothing was changed");
             return Ok(CommandExit::Usage);
         };
-        let is_fix = request == WikiRequest::Fix;
+        let is_fix = matches!(request, WikiRequest::Fix { .. });
         let output = request_change(&vault.config, &vault.name, request).await?;
         let done = match &output {
             WikiRunOutput::Done { .. } if !is_fix => "the page is confirmed",
             WikiRunOutput::Done { record: None, .. } => {
-                "the index shows the pages as they are, and the overview the disputes"
+                "nothing to fix: the index shows the pages as they are, and the overview the disputes"
             }
             WikiRunOutput::Done { .. } | WikiRunOutput::Refused { .. } => {
                 "the index and the overview were rendered anew"

@@ -100,7 +100,7 @@ fn describe_claim(claim: &ExplainedClaim) -> String {
         let reverted =
             event.reverted_by.as_ref().map(|by| format!(", taken back by {}", by.short())).unwrap_or_default();
         let at = event.at.format("%Y-%m-%d %H:%M");
-        let reworded = if event.is_reworded { ", and reworded by a person since" } else { "" };
+        let reworded = if event.is_reworded { ", and reworded since, or a link in it was corrected" } else { "" };
         lines.push(format!("  {} {at} by the run {}{reworded}{reverted}", event.change, event.run.short()));
     }
     lines.join("\n")

@@ -228,7 +228,7 @@ impl WikiLoop {
         let requests = match (is_changed, self.may_fix(wiki).await?) {
             (false, _) => Vec::new(),
             (true, false) => vec![WikiRequest::Lint],
-            (true, true) => vec![WikiRequest::Fix, WikiRequest::Lint],
+            (true, true) => vec![WikiRequest::Fix { pages: false }, WikiRequest::Lint],
         };
         let mut is_refused = false;
         for request in requests {

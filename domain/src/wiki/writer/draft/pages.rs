@@ -13,7 +13,7 @@ use crate::wiki::lint::list_dangling_names;
 use crate::wiki::merge::SplitBody;
 use crate::wiki::names::{find_free_slug, name_folder, name_page, name_summary};
 use crate::wiki::page::{MAX_SUMMARY, WikiPage, read_page, shorten};
-use crate::wiki::page_text::{AnchoredText, NewPage};
+use crate::wiki::page_text::{AnchoredText, NewPage, SEE_ALSO, append_paragraph, link_page};
 use crate::wiki::quote::Anchor;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -104,12 +104,6 @@ impl RunDraft<'_> {
     /// A page cannot be edited.
     pub fn finish(&mut self, links: bool) -> Result<(), String> {
         let slug = name_summary(self.input.source_id);
-        // A title may hold signs that a link cannot show.
-        let is_plain = |title: &str| !title.contains(['[', ']', '|', '<', '>', '`', '*', '_', '\\', '$', '%']);
-        let link = |page: &WikiPage| match is_plain(&page.title) {
-            true => format!("[[{}|{}]]", page.slug, page.title),
-            false => format!("[[{}]]", page.slug),
-        };
         let Some(summary) = self.pages.iter().find(|page| page.slug == slug).cloned() else { return Ok(()) };
         let changed: Vec<WikiPage> =
             self.changed.iter().filter_map(|file| self.pages.iter().find(|page| page.file == *file)).cloned().collect();
@@ -124,13 +118,16 @@ impl RunDraft<'_> {
             }
             let others = changed.iter().filter(|other| other.slug != slug);
             let wanted: Vec<String> = match page.slug == slug {
-                true => others.filter(|other| !holds_link(page, &other.slug)).map(link).collect(),
-                false => {
-                    Some(&summary).filter(|summary| !holds_link(page, &summary.slug)).map(link).into_iter().collect()
-                }
+                true => others.filter(|other| !holds_link(page, &other.slug)).map(link_page).collect(),
+                false => Some(&summary)
+                    .filter(|summary| !holds_link(page, &summary.slug))
+                    .map(link_page)
+                    .into_iter()
+                    .collect(),
             };
             if links && !wanted.is_empty() {
-                text = append_line(&text, &format!("See also: {}", wanted.join(", ")))?;
+                text =
+                    append_paragraph(&text, &format!("{SEE_ALSO} {}", wanted.join(", "))).map_err(|e| e.to_string())?;
             }
             self.judges = false;
             let set = self.set_page(&page.file, text);
@@ -206,16 +203,6 @@ impl RunDraft<'_> {
 fn holds_link(page: &WikiPage, slug: &str) -> bool {
     let body = page.document.body();
     body.contains(&format!("[[{slug}]]")) || body.contains(&format!("[[{slug}|"))
-}
-
-/// A page with a paragraph below its text, above its footnotes.
-fn append_line(page: &str, line: &str) -> Result<String, String> {
-    let note = frontmatter::read_note(page.as_bytes()).map_err(|e| e.to_string())?;
-    let body = SplitBody::new(note.body());
-    let (gap, notes) = body.split_below();
-    let above = &page[..page.len() - note.body().len()];
-    let gap = if gap.is_empty() && !notes.is_empty() { "\n" } else { gap };
-    Ok(format!("{above}{}\n\n{line}\n{gap}{notes}", body.text.trim_end_matches('\n')))
 }
 
 /// How sure the model says that it is, if that is less.
