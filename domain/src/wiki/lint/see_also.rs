@@ -12,7 +12,7 @@ use crate::wiki::page_text::SEE_ALSO;
 use crate::wiki::query::is_common_word;
 use crate::wiki::quote::is_quote_label;
 use crate::wiki::writer::related::{MIN_WORD, is_rare};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The most links on the see-also lines of a page.
 const MAX_LINKS: usize = 3;
@@ -139,7 +139,7 @@ struct CountedPair {
 
 /// The words that some and not many pages hold, with the positions of these pages.
 fn list_rare_terms(pages: &[WikiPage]) -> BTreeMap<String, Vec<usize>> {
-    let mut holders: HashMap<String, Vec<usize>> = HashMap::new();
+    let mut holders: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut count = 0;
     for (at, page) in pages.iter().enumerate().filter(|(_, page)| !page.is_report()) {
         count += 1;
