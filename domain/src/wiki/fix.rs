@@ -162,7 +162,7 @@ fn extend_see_also(page: &WikiPage, links: &[String]) -> Option<String> {
     let begin = text.len() - page.document.body().len();
     let end = begin + SplitBody::new(page.document.body()).text.trim_end().len();
     let (above, line) = text[begin..end].rsplit_once('\n').unwrap_or(("", &text[begin..end]));
-    let is_apart = above.lines().next_back().is_none_or(|above| above.trim().is_empty());
+    let is_apart = above.rsplit('\n').next().is_none_or(|above| above.trim().is_empty());
     let is_line = line.starts_with(SEE_ALSO) && line.ends_with("]]") && is_apart;
     is_line.then(|| format!("{}, {}{}", &text[..end], links.join(", "), &text[end..]))
 }
