@@ -3,7 +3,7 @@
 //!
 //! The vault's own tests die at every point and every file and look at the wiki at once. Here another process goes on with
 //! the workflow: the command ends well, the change is made once, and the same command then says that it is done. Of each
-//! request a quarter of the points is tried, all points with `STEWARD_TEST_THOROUGH`.
+//! request an eighth of the points is tried, all points with `STEWARD_TEST_THOROUGH`.
 
 use crate::wiki_person::{NEW, OLD, disputed};
 use crate::wiki_runs::{Desk, LEASE};
@@ -20,8 +20,8 @@ use steward_vault::files::crash::{MANY_FILES, POINTS};
 
 /// Points that only a person's edit at the same moment passes.
 const BESIDE_PEOPLE: [&str; 2] = ["after-giving-back", "before-keeping-conflict"];
-/// The kinds of requests. Each tries other points than the next one.
-const REQUESTS: usize = 4;
+/// Each of the four kinds of requests tries one point of so many, and other points than the next one.
+const SHARE: usize = 8;
 /// How many exchanges of a change are tried.
 const EXCHANGES: usize = 3;
 
@@ -30,7 +30,7 @@ fn choose_points(request: usize) -> Vec<String> {
     let points = POINTS.into_iter().filter(|point| !BESIDE_PEOPLE.contains(point));
     let exchanges = MANY_FILES.into_iter().flat_map(|point| (1..=EXCHANGES).map(move |pass| format!("{point}:{pass}")));
     let all = points.map(|point| format!("{point}:1")).chain(exchanges).enumerate();
-    all.filter(|(at, _)| run::is_thorough() || at % REQUESTS == request).map(|(_, point)| point).collect()
+    all.filter(|(at, _)| run::is_thorough() || at % SHARE == request).map(|(_, point)| point).collect()
 }
 
 /// Runs a command while the worker dies at a point. Another worker goes on then. Returns whether the first one died.
