@@ -94,7 +94,8 @@ pub(super) fn change(
         }
         WikiRequest::Approve { run, staged, override_reason, in_terminal } => {
             let override_reason = override_reason.as_deref();
-            let approval = RunApproval { staged, by: &input.by, override_reason, in_terminal: *in_terminal };
+            let approval =
+                RunApproval { at: input.at, staged, by: &input.by, override_reason, in_terminal: *in_terminal };
             approve(writer, run, &approval, &request.workflow)
         }
     }

@@ -4,7 +4,6 @@
 
 use super::stage::{StageSettings, begin_once, check_accepted, check_stop, find_begun, finish_staging, refuse_run};
 use super::{NOT_FOUND, UNPROCESSABLE};
-use chrono::Utc;
 use steward_domain::time::format_millis;
 use steward_domain::wiki::query::FiledKind;
 use steward_domain::wiki::run::{RunId, WikiRunType};
@@ -58,15 +57,14 @@ pub(super) fn stage_filed_answer(
         limits: RunLimits::default(),
         unattended: false,
     };
+    if let Some(page) = find_kept_page(root, &input.wiki, &answer.id)?.filter(|page| *page != meta.run) {
+        let reason = format!("the answer is kept already by the run {page}");
+        return Ok(StageIngestOutput::Nothing { reason });
+    }
     let run = match begin_once(writer, &runs, &meta)? {
         Ok(run) => run,
         Err(ended) => return Ok(ended),
     };
-    if let Some(page) = find_kept_page(root, &input.wiki, &answer.id)? {
-        writer.reject_run(&run, Utc::now(), "the answer is kept already")?;
-        let reason = format!("the answer is kept already by the run {page}");
-        return Ok(StageIngestOutput::Nothing { reason });
-    }
     match stage_answer_page(root, &wiki, &run, &answer, input.kind) {
         Ok(is_anchored) => {
             let is_archive = input.kind == FiledKind::Archive || answer.citations.is_empty();

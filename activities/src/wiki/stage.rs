@@ -78,6 +78,10 @@ pub(super) fn stage_source(
     {
         return Ok(StageIngestOutput::Nothing { reason: "it was ingested before".to_owned() });
     }
+    if let Some(waiting) = find_waiting(&runs, &meta)? {
+        let reason = format!("the run {waiting} of it waits: approve or reject that one first");
+        return Ok(StageIngestOutput::Nothing { reason });
+    }
     let run = match begin_run(writer, &runs, &meta)? {
         Ok(run) => run,
         Err(refusal) => return Ok(refusal),
@@ -91,6 +95,13 @@ pub(super) fn stage_source(
         StagedPages::Refused { status, message } => return Ok(StageIngestOutput::Refused { status, message }),
     };
     finish_staging(writer, &wiki, run, settings, input.draft)
+}
+
+/// Another run of the same source that waits for a person.
+fn find_waiting(runs: &StagedRuns, meta: &RunMeta) -> Result<Option<RunId>, WikiRunError> {
+    let mut others = runs.list()?.into_iter().filter(|other| other.meta.run != meta.run && other.status.waits);
+    let waiting = others.find(|other| other.meta.wiki == meta.wiki && other.meta.source == meta.source);
+    Ok(waiting.map(|other| other.meta.run))
 }
 
 /// What is known of a run that was begun. It goes on with the writer that it was begun with.

@@ -6,7 +6,7 @@
 
 use super::metrics::{MetricState, WikiMetric};
 use super::page::WikiPage;
-use super::query::WikiAnswer;
+use super::query::{FiledKind, WikiAnswer};
 use crate::steward::clerk::TokenUsage;
 use crate::trust::wilson::RateEstimate;
 use chrono::{DateTime, Utc};
@@ -141,7 +141,9 @@ fn list_labels(answer: &WikiAnswer) -> BTreeSet<String> {
 }
 
 fn list_topics(answer: &WikiAnswer, pages: &[WikiPage]) -> BTreeSet<String> {
-    let read = pages.iter().filter(|page| answer.pages.contains(&page.file));
+    // A page that keeps an answer is no other topic.
+    let is_kept = |page: &WikiPage| page.kind.parse::<FiledKind>().is_ok();
+    let read = pages.iter().filter(|page| answer.pages.contains(&page.file) && !is_kept(page));
     read.map(|page| page.topic().to_owned()).collect()
 }
 

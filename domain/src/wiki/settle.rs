@@ -152,8 +152,13 @@ fn is_summarized(page: &WikiPage, sides: &[&Claim], kept: &Claim) -> bool {
 
 /// A statement without the head that dates it.
 fn read_plain(statement: &str) -> String {
-    let bare = statement.strip_prefix("**Updated ").and_then(|rest| rest.split_once(":** ")).map(|(_, rest)| rest);
-    unescape_markdown(bare.unwrap_or(statement))
+    unescape_markdown(strip_date(statement))
+}
+
+/// A statement in Markdown without the words that date a side of a dispute.
+pub(super) fn strip_date(statement: &str) -> &str {
+    let bare = statement.strip_prefix("**Updated ").and_then(|rest| rest.split_once(":** "));
+    bare.map_or(statement, |(_, rest)| rest)
 }
 
 /// The whole page with this body: a new date, without sources that nothing cites any more, and without contradictions if no
@@ -167,8 +172,11 @@ fn edit_fields(page: &WikiPage, body: &str, summary: Option<String>, at: DateTim
     let mut edits = vec![FieldEdit { field: "updated_at".to_owned(), value: Some(format_seconds(at).into()) }];
     if let Some(Value::Array(sources)) = fields.get("sources") {
         let is_cited = |source: &&Value| source.as_str().is_some_and(|source| cited.contains(&source));
-        let left: Vec<Value> = sources.iter().filter(is_cited).cloned().collect();
-        if left.len() < sources.len() && !left.is_empty() {
+        let mut left: Vec<Value> = sources.iter().filter(is_cited).cloned().collect();
+        // A person who wrote the dispute may have left it out.
+        let new = cited.iter().filter(|id| sources.iter().all(|known| known.as_str() != Some(**id)));
+        left.extend(new.map(|id| Value::from(*id)));
+        if left != *sources && !left.is_empty() {
             edits.push(FieldEdit { field: "sources".to_owned(), value: Some(Value::Array(left)) });
         }
     }

@@ -62,7 +62,7 @@ async fn a_run_that_a_person_rejects_stays_on_record_without_its_folder() {
         assert_ne!(said.code, Some(0), "{command}: {said}");
     }
     let sources = desk.wiki(&["sources", "allotment", "--json"]).await.expect(0).json();
-    assert_eq!(sources[0]["state"], "refused", "{sources:#}");
+    assert_eq!(sources[0]["state"], "rejected", "{sources:#}");
     // Another run of the source is another run.
     let other = desk.wiki(&["ingest", "allotment", "2026-11-20-lease", "--json"]).await.expect(0).json();
     assert_eq!(other[0]["ingested"]["kind"], "committed", "{other:#}");

@@ -362,7 +362,7 @@ async fn a_run_waits_for_a_person_who_sees_it_in_a_terminal() {
     desk.wiki(&["runs", "reject", &short(&runs[2])]).await.expect(3);
     desk.steward.run(&["undo", &short(&runs[1])]).await.expect(0);
     let sources = desk.wiki(&["sources", "allotment", "--json"]).await.expect(0).json();
-    assert_eq!(states(&sources), ["ingested", "reverted", "refused"], "{sources:#}");
+    assert_eq!(states(&sources), ["ingested", "reverted", "rejected"], "{sources:#}");
     // The id of its record names the command.
     let records = desk.steward.run(&["audit", "list", "--json"]).await.expect(0).json();
     let changed = records.as_array().unwrap().iter().find(|record| record["kind"] == "steward-wiki").unwrap();

@@ -75,7 +75,9 @@ pub fn check_wiki(folder: &Path, now: DateTime<Utc>) -> Result<CheckedWiki, Read
 /// That a wiki has no manifest. What a person accepted stays in force.
 fn find_no_manifest(accepted: Option<&AcceptedFiles>) -> WikiFinding {
     let fix = match accepted {
-        Some(accepted) => format!("restore the file: {} holds the text that is in force", accepted.record),
+        Some(accepted) => {
+            format!("`steward wiki init` with its name restores the text that is in force, of {}", accepted.record)
+        }
         None => "`steward wiki init` makes one".to_owned(),
     };
     WikiFinding::new(FindingCode::SchemaMissing, Severity::Error, MANIFEST_FILE, "there is no manifest", &fix)

@@ -17,6 +17,7 @@ use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{RunMeta, StagedPlan, StagedRun, StagedRunError};
 use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current, read_wiki};
 use crate::wiki::verdicts::log_rules_verdict;
+use chrono::{DateTime, Utc};
 use report::{describe_report, describe_verdict, describe_work, find_coverage, find_refusal};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
@@ -48,6 +49,8 @@ pub struct CommittedRun {
 /// A person's leave to commit what they saw.
 #[derive(Clone, Copy, Debug)]
 pub struct RunApproval<'a> {
+    /// When they gave it. The run is on record and in the log at this moment.
+    pub at: DateTime<Utc>,
     /// The hash of what is staged.
     pub staged: &'a ContentHash,
     pub by: &'a str,
@@ -258,6 +261,7 @@ impl VaultWriter {
         }
         let verifier = if meta.is_by_rules() { None } else { find_verifier(self.root(), &wiki, run, &files)? };
         let mut report = describe_report(meta, &plan, &files, &verdict, &wiki);
+        (described.at, report.at) = approval.map_or((described.at, report.at), |approval| (approval.at, approval.at));
         report.bullets.extend(coverage.as_ref().map(|it| {
             format!("related pages: {} offered, {} touched, {} need no change", it.offered, it.touched, it.unchanged)
         }));

@@ -219,7 +219,7 @@ fn find_claims<'c>(contents: &'c WikiContents, best: &[String], what: &str) -> (
     if let Some((slug, id)) = what.split_once('#') {
         let pages = contents.pages.iter().filter(|page| page.slug == slug).collect();
         let found: Vec<_> = all_of(pages).into_iter().filter(|found| found.claim.id == id).collect();
-        let is_named = claims::is_claim_id(id);
+        let is_named = claims::is_claim_id(id) || contents.pages.iter().any(|page| page.slug == slug);
         if !found.is_empty() || is_named {
             return (if found.is_empty() { MatchType::None } else { MatchType::Claim }, found);
         }

@@ -350,7 +350,7 @@ fn a_forged_staging_changes_nothing_outside_of_the_pages_of_its_wiki() {
     let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
     let run = stage(&writer, 2, &source);
     let seen = run.read_staged().unwrap().unwrap().0.hash();
-    let approval = RunApproval { staged: &seen, by: "ann", override_reason: None, in_terminal: true };
+    let approval = RunApproval { at: Utc::now(), staged: &seen, by: "ann", override_reason: None, in_terminal: true };
     let folder = desk.file(&format!(".steward/runs/{}", run.meta.run));
     let plan = std::fs::read_to_string(folder.join("plan.json")).unwrap();
     let (page, text) = ("summaries/summary-lease.md", "Forged.");

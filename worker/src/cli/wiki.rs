@@ -16,6 +16,10 @@ fn parse_name(text: &str) -> Result<String, String> {
     }
 }
 
+fn parse_metric(text: &str) -> Result<WikiMetric, String> {
+    text.parse().map_err(|_| "it is fidelity, consistency, coverage or retroactive".to_owned())
+}
+
 /// The options of `steward wiki`.
 #[derive(Debug, Args)]
 pub(crate) struct WikiArgs {
@@ -255,6 +259,7 @@ pub(crate) enum EvalCommand {
         /// The name of the wiki
         wiki: String,
         /// The metric: fidelity, consistency, coverage or retroactive
+        #[arg(value_parser = parse_metric)]
         metric: WikiMetric,
         /// Why, for the record
         #[arg(long)]

@@ -18,6 +18,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::time::Duration;
 use steward_domain::gates::mode::{DecisionPolicy, Mode, ModeName};
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::steward::guard::GuardStatus;
 use steward_domain::time::format_seconds;
 use steward_server::temporal::service_pause::read_service_pause;
@@ -27,8 +28,11 @@ use steward_server::views::schedules::registered::{ScheduleComparison, compare_s
 use steward_server::views::tracker::TrackerDebt;
 use steward_server::views::trust::{Demotion, describe_changed_number};
 use steward_vault::files::identity::VaultIdentity;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop::{self, VaultStop};
 use steward_vault::index::{ChangedNumber, CheckCount, Index, LostNote, StreamCount, VaultCounts, VaultProblem};
+use steward_vault::wiki::create::list_wikis;
+use steward_vault::wiki::staged::StagedRuns;
 
 /// How long the Temporal server may take to list the schedules: 5 s.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -81,6 +85,26 @@ struct StatusReport {
     /// Notes that Steward has acted on and misses.
     lost_notes: Vec<LostNote>,
     warnings: Vec<String>,
+    wikis: StatusWikis,
+}
+
+/// The wikis of the vault.
+#[derive(Serialize)]
+struct StatusWikis {
+    wikis: usize,
+    /// Runs that wait for a person.
+    waiting_runs: usize,
+}
+
+impl StatusWikis {
+    /// What cannot be listed counts as nothing: `steward wiki status` says why.
+    fn read(root: &VaultRoot) -> Self {
+        let runs = StagedRuns::new(root).list().unwrap_or_default();
+        Self {
+            wikis: list_wikis(root).map(|wikis| wikis.len()).unwrap_or_default(),
+            waiting_runs: runs.iter().filter(|run| run.status.waits).count(),
+        }
+    }
 }
 
 /// The mapping in force, and what it leaves out.
@@ -184,6 +208,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         .as_ref()
         .map_or_else(|| EffectiveHolderSettings::from_config(config), |up| read_holder_settings(config, up));
     let status = StatusReport {
+        wikis: StatusWikis::read(root),
         vault: root.path().display().to_string(),
         policy: running.as_ref().map_or_else(|| config.policy.clone(), |up| up.policy.clone()),
         mode_name: ModeName::from_settings(
@@ -239,6 +264,10 @@ fn describe_status(status: &StatusReport) -> String {
     row("events", describe_events(&status.streams, Utc::now()));
     row("signals", format!("{}, {} new", counts.signals, counts.fresh_signals));
     row("actions", format!("{}, {} waiting for you", counts.actions, counts.pending));
+    if status.wikis.wikis > 0 {
+        let waiting = count_noun(status.wikis.waiting_runs as u64, "run");
+        row("wikis", format!("{}, {waiting} waiting for you: `steward wiki runs list`", status.wikis.wikis));
+    }
     if let Some(mapping) = &status.mapping {
         row("mapping", mapping.describe());
         for difference in &mapping.differences {

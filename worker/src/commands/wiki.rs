@@ -39,7 +39,7 @@ use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
 use steward_domain::wiki::plan::AcceptedFile;
 use steward_domain::wiki::search::PageFilter;
 use steward_domain::wiki::standard::is_slug;
-use steward_domain::wiki::template::render_wiki;
+use steward_domain::wiki::template::{NewFile, render_wiki};
 use steward_domain::wiki::writer::budget::RunLimits;
 use steward_domain::wiki::{GUIDE_FILE, MANIFEST_FILE};
 use steward_vault::files::root::VaultRoot;
@@ -163,10 +163,11 @@ async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::R
     let template = render_wiki(name, Utc::now())?;
     let manifest = root.path().join(WIKIS_FOLDER).join(name).join(MANIFEST_FILE);
     if let Some(accepted) = find_accepted(&root, name)?.filter(|_| manifest.symlink_metadata().is_err()) {
-        bail!(CommandError::Refused(format!(
-            "the wiki `{name}` has lost its {MANIFEST_FILE}: restore the file; {} holds the text that was accepted last",
-            accepted.record
-        )));
+        let text = accepted.files.get(MANIFEST_FILE).cloned().unwrap_or_default();
+        create_wiki(&root, name, &[NewFile { name: MANIFEST_FILE, text }])?;
+        let restored = format!("{MANIFEST_FILE} is restored as it was accepted last, see {}", accepted.record);
+        out.print_value(&json!({"wiki": name, "restored": accepted.record}), || restored)?;
+        return Ok(CommandExit::Ok);
     }
     let folder = create_wiki(&root, name, &template)?;
     let relative = folder.strip_prefix(root.path()).unwrap_or(&folder).to_string_lossy().into_owned();

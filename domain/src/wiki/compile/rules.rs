@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 const CONCEPT: &str = "concept";
 /// How sure a page is that was made here, from 0 to 1.
 const CONFIDENCE: f64 = 0.5;
-/// The fewest words of the sentence that stands for a section, if it has a longer one.
+/// The fewest words of the sentence that stands for a section, if it has a longer one. A sentence with a full stop needs two.
 const MIN_LEAD_WORDS: usize = 4;
 /// The most sections of which a summary has a sentence.
 const MAX_LEADS: usize = 7;
@@ -214,7 +214,10 @@ impl<'a> Compiler<'a> {
     /// The sentences of a summary, by section: all of a short source, and the first one of each section of a longer one.
     fn list_leads(&self) -> Vec<(&'a Section, Vec<(&'a Sentence, Anchor)>)> {
         // A salutation or a label says nothing, unless there is nothing else.
-        let is_long = |sentence: &Sentence| sentence.text.split_whitespace().count() >= MIN_LEAD_WORDS;
+        let is_long = |sentence: &Sentence| {
+            let words = sentence.text.split_whitespace().count();
+            words >= MIN_LEAD_WORDS || words > 1 && sentence.text.ends_with(['.', '!'])
+        };
         let quotable = |section: &'a Section| -> Vec<(&'a Sentence, Anchor)> {
             let (long, short): (Vec<_>, Vec<_>) =
                 section.sentences.iter().filter_map(|one| self.anchor(one)).partition(|(one, _)| is_long(one));
@@ -235,10 +238,20 @@ impl<'a> Compiler<'a> {
         let sentences = self.sections.iter().flat_map(|section| &section.sentences);
         let all = sentences.filter(|one| self.anchor(one).is_some()).count();
         let taken: usize = self.list_leads().iter().map(|(_, sentences)| sentences.len()).sum();
-        (taken < all).then(|| {
+        let tables = count_tables(self.input.text.as_str());
+        let tables = match tables {
+            0 => String::new(),
+            _ => format!("{} left out, as fixed rules read no tables", count_noun(tables, "table")),
+        };
+        let rest = (taken < all).then(|| {
             let all = count_noun(all as u64, "sentence");
             format!("the summary has {taken} of {all}; the others are on no page unless a concept quotes them")
-        })
+        });
+        match rest {
+            Some(rest) if tables.is_empty() => Some(rest),
+            Some(rest) => Some(format!("{rest}; {tables}")),
+            None => (!tables.is_empty()).then_some(tables),
+        }
     }
 
     /// The page of a concept; `None` if it has a section of this source already.
@@ -317,6 +330,14 @@ fn choose_title(input: &CompileInput<'_>) -> String {
 /// The file of a new page, relative to the wiki.
 fn name_file(slug: &str, kind: &str) -> String {
     format!("{}/{slug}.md", name_folder(kind))
+}
+
+/// The tables of a text, by the lines below their headings.
+fn count_tables(text: &str) -> u64 {
+    let is_rule = |line: &&str| {
+        line.contains('|') && line.contains("--") && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
+    };
+    text.lines().filter(is_rule).count() as u64
 }
 
 fn is_question(text: &str) -> bool {

@@ -7,6 +7,7 @@ use crate::wiki::claims::{Claim, MAX_STATEMENT, read_claims};
 use crate::wiki::compile::EXTRACT_LINE;
 use crate::wiki::page::{DisputedBlock, WikiPage};
 use crate::wiki::search::split_words;
+use crate::wiki::settle::strip_date;
 use std::collections::BTreeSet;
 
 /// The most claims of an answer.
@@ -112,7 +113,8 @@ fn render_claim(FoundClaim { page, claim, .. }: &FoundClaim<'_>) -> String {
     let disputed = if claim.is_disputed { ", disputed" } else { "" };
     let marks: String = claim.labels.iter().map(|label| format!("[^{label}]")).collect();
     let title: String = page.title.chars().filter(|c| !matches!(c, '[' | ']' | '|')).collect();
-    let named = format!("[[{}|{}]]{disputed}: {}", page.slug, title.trim(), claim.statement);
-    let shown = if named.chars().count() > MAX_STATEMENT { &claim.statement } else { &named };
+    let statement = strip_date(&claim.statement);
+    let named = format!("[[{}|{}]]{disputed}: {statement}", page.slug, title.trim());
+    let shown = if named.chars().count() > MAX_STATEMENT { statement } else { &named };
     format!("- {shown}{marks}\n")
 }

@@ -88,7 +88,7 @@ pub(super) fn strip_references(text: &str) -> String {
 }
 
 fn find_citation(claims: &[(&WikiPage, PageClaims)], label: &str) -> Option<Citation> {
-    claims.iter().find_map(|(page, claims)| {
+    let found = claims.iter().filter_map(|(page, claims)| {
         let anchor = claims.anchors.get(label).filter(|anchor| anchor.is_intact())?;
         let mut holders = claims.claims.iter().filter(|claim| claim.labels.iter().any(|known| known == label));
         let is_disputed = holders.any(|claim| claim.is_disputed);
@@ -99,7 +99,11 @@ fn find_citation(claims: &[(&WikiPage, PageClaims)], label: &str) -> Option<Cita
             fault: None,
             superseded_by: None,
         })
-    })
+    });
+    // Several pages may have the claim. The one in a dispute says most.
+    let mut found: Vec<Citation> = found.collect();
+    found.sort_by_key(|citation| !citation.is_disputed);
+    found.into_iter().next()
 }
 
 fn is_footnote(line: &str) -> bool {

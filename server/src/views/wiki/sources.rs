@@ -29,8 +29,8 @@ pub enum WikiSourceState {
     Waiting,
     /// Its run was taken back.
     Reverted,
-    /// Its last run was refused or given up.
-    Refused,
+    /// Its last run was rejected or given up.
+    Rejected,
     /// It lies in `sources/` and is not registered.
     New,
     /// No page can be made of a file of this type.
@@ -72,7 +72,7 @@ fn list_ends(root: &VaultRoot, wiki: &str) -> Result<BTreeMap<String, WikiSource
     let mut ends = BTreeMap::new();
     for run in list_rejected_runs(root, Some(wiki), usize::MAX)? {
         if let (Some(source), WikiRunType::Ingest) = (run.source, run.run_type) {
-            ends.insert(source.path, WikiSourceState::Refused);
+            ends.insert(source.path, WikiSourceState::Rejected);
         }
     }
     for run in list_runs(root, Some(wiki))? {
@@ -84,7 +84,7 @@ fn list_ends(root: &VaultRoot, wiki: &str) -> Result<BTreeMap<String, WikiSource
     for run in StagedRuns::new(root).list().unwrap_or_default() {
         let state = match run.status.state {
             RunState::Pending | RunState::Verifying => WikiSourceState::Waiting,
-            RunState::Rejected | RunState::Abandoned => WikiSourceState::Refused,
+            RunState::Rejected | RunState::Abandoned => WikiSourceState::Rejected,
             RunState::Committed => continue,
         };
         if let Some(source) = run.meta.source.filter(|_| run.meta.wiki == wiki) {

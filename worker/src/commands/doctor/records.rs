@@ -10,6 +10,7 @@ use crate::config::StewardConfig;
 use crate::config::mapping::{MappingBroken, MappingNotAccepted};
 use anyhow::Context;
 use chrono::Utc;
+use steward_domain::record::plain_text::count_noun;
 use steward_server::views::VaultViews;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{FILE, Index, StateCounts, SyncReport};
@@ -37,11 +38,15 @@ pub(super) async fn check_records(
     if differences.is_empty() {
         findings.add_ok("index", "agrees with every file");
     } else {
-        let found = format!(
-            "{} files differ: a running worker reads them again within a minute; otherwise run `steward index rebuild`",
-            differences.len()
-        );
-        findings.add_fault("index", found);
+        let count = count_noun(differences.len() as u64, "file");
+        match is_served {
+            true => findings.add_fault(
+                "index",
+                format!("another state than {count}: a worker reads them within a minute; otherwise run `steward index rebuild`"),
+            ),
+            // What was changed since is read as soon as something runs.
+            false => findings.add_note("index", format!("{count} changed since the index was read; the next start reads them")),
+        }
     }
     list_findings(config, root, &index, findings).await
 }

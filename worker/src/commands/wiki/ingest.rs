@@ -153,12 +153,31 @@ pub(super) async fn run(
         Ok(done)
     })
     .await?;
-    out.print_value(&done, || done.iter().map(describe).collect::<Vec<_>>().join("\n"))?;
+    out.print_value(&done, || {
+        let lines = done.iter().map(describe).collect::<Vec<_>>().join("\n");
+        if done.len() > 1 { format!("{lines}\n\n{}", count_outcomes(&done)) } else { lines }
+    })?;
     Ok(match () {
         () if done.iter().any(|one| one.failed.is_some()) => CommandExit::Incomplete,
         () if done.iter().any(IngestedDocument::is_refused) => CommandExit::Refused,
         () => CommandExit::Ok,
     })
+}
+
+/// How many documents became pages, and what became of the others.
+fn count_outcomes(done: &[IngestedDocument]) -> String {
+    let count = |is: fn(&IngestedDocument) -> bool| done.iter().filter(|one| is(one)).count();
+    let counts = [
+        (count(|one| matches!(one.ingested, Some(IngestOutput::Committed { .. }))), "became pages"),
+        (count(|one| matches!(one.ingested, Some(IngestOutput::Pending { .. }))), "wait for you"),
+        (count(IngestedDocument::is_refused), "refused"),
+        (count(|one| one.failed.is_some()), "failed"),
+    ];
+    let known: usize = counts.iter().map(|(count, _)| count).sum();
+    let rest = (done.len().saturating_sub(known), "without a new page");
+    let parts = counts.into_iter().chain([rest]).filter(|(count, _)| *count > 0);
+    let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+    format!("{}: {}", count_noun(done.len() as u64, "document"), parts.join(", "))
 }
 
 /// Whether a model writes the wikis.

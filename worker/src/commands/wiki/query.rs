@@ -138,7 +138,7 @@ fn describe(answer: &WikiAnswer) -> String {
         let hint = "Pages are found by the very words of the question: try those of your documents.";
         parts.push(hint.to_owned());
     }
-    if !answer.pages.is_empty() {
+    if !answer.pages.is_empty() && answer.text != NO_PAGE {
         let by = match answer.writer.as_str() {
             "rules" => "By fixed rules".to_owned(),
             model => format!("By {}", escape_text(model)),

@@ -31,6 +31,13 @@ fn describe_request(config: &StewardConfig, wiki: &str, pages: u32) -> anyhow::R
     Ok(EvalInput { wiki: wiki.to_owned(), method: EvalMethod::Review, claims: pages, by, at: Utc::now() })
 }
 
+/// Says that it may take a while, if there is a verifier.
+fn announce_reading(config: &StewardConfig) {
+    if *config.wiki_verifier.as_ref().unwrap_or(&config.clerk) != ClerkChoice::Rules {
+        eprintln!("A model reads the pages, which may take some minutes.");
+    }
+}
+
 /// The review that was asked for at a moment.
 fn find_review(root: &VaultRoot, wiki: &str, at: DateTime<Utc>) -> anyhow::Result<WikiReview> {
     let asked = read_reviews(root, wiki)?.into_iter().find(|review| review.at == at);
@@ -47,9 +54,7 @@ pub(super) async fn run(
     find_wiki_folder(&root, wiki)?;
     let input = describe_request(&config, wiki, pages.unwrap_or(REVIEW_PAGES as u32))?;
     let since = input.at;
-    if *config.wiki_verifier.as_ref().unwrap_or(&config.clerk) != ClerkChoice::Rules {
-        eprintln!("A model reads the pages, which may take some minutes.");
-    }
+    announce_reading(&config);
     let output =
         request_from_vault(&config, async |client: ResolutionClient| client.request_review(input, PATIENCE).await)
             .await?;
@@ -114,7 +119,7 @@ fn describe(review: &WikiReview) -> String {
 pub(super) async fn find_deep(vault: &VaultWiki) -> anyhow::Result<Result<Vec<WikiFinding>, String>> {
     let input = describe_request(&vault.config, &vault.name, REVIEW_PAGES as u32)?;
     let since = input.at;
-    eprintln!("A model reads the pages, which may take some minutes.");
+    announce_reading(&vault.config);
     let output =
         request_from_vault(&vault.config, async |client: ResolutionClient| client.request_eval(input, PATIENCE).await)
             .await?;

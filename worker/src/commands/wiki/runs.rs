@@ -8,6 +8,7 @@ use crate::cli::output::{CommandError, CommandExit, CommandOutput, create_table,
 use crate::cli::wiki::RunsCommand;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
+use std::io::IsTerminal;
 use std::path::Path;
 use steward_domain::action::undo::ResolutionKind;
 use steward_domain::record::path::RecordPath;
@@ -184,10 +185,9 @@ async fn approve(
     };
     out.print_text(&describe(&shown))?;
     if !prompt_yes_no("Commit this run?") {
-        out.print_text(&format!(
-            "nothing was committed. Answer `y` in a terminal: `steward wiki runs {command} {}`",
-            run.short()
-        ))?;
+        let hint = format!(" Answer `y` in a terminal: `steward wiki runs {command} {}`", run.short());
+        let hint = if std::io::stdin().is_terminal() { "" } else { &hint };
+        out.print_text(&format!("nothing was committed.{hint}"))?;
         return Ok(CommandExit::Refused);
     }
     let output = request_change(

@@ -33,6 +33,9 @@ pub(super) async fn run(
         None => search_pages(&open_folder(&wiki.folder)?.read().pages, words, filter, MAX_HITS),
     };
     out.print_value(&hits, || match hits.as_slice() {
+        [] if *filter != PageFilter::default() => {
+            "No page with this kind, tag or path holds any of these words.".to_owned()
+        }
         [] => describe_sources(&wiki.folder, words),
         hits => hits.iter().map(describe).collect::<Vec<_>>().join("\n"),
     })?;

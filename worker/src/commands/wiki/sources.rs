@@ -18,7 +18,7 @@ fn describe(wiki: &str, sources: &[WikiSourceRow]) -> String {
     if sources.is_empty() {
         return format!("The wiki has no source: `steward wiki ingest {wiki} <file>` adds one.");
     }
-    let mut table = create_table(&["source", "state", "pages", "date", "title"]);
+    let mut table = create_table(&["source", "state", "pages", "added", "title"]);
     for source in sources {
         let replaced = source.superseded_by.as_ref().map(|by| format!(", replaced by {by}")).unwrap_or_default();
         table.add_row([
