@@ -193,8 +193,8 @@ impl WikiActivities {
             WikiRequest::AddSource { path, upload } => self.read_document(&input.wiki, path, upload.as_ref()).await?,
             _ => None,
         };
-        let writer = Arc::clone(&self.vault.writer);
-        let output = match run_blocking(move || change(&writer, &input, read, workflow)).await? {
+        let (writer, mode) = (Arc::clone(&self.vault.writer), self.mode);
+        let output = match run_blocking(move || change(&writer, &input, read, mode, workflow)).await? {
             Ok(output) => output,
             Err(e) => {
                 let (status, message) = refuse(e).map_err(retryable_failure)?;
@@ -322,7 +322,7 @@ fn commit_run(
         return Ok(CommitIngestOutput::Refused { status: CONFLICT, message });
     }
     let notes = run.read_staged()?.map_or_else(Vec::new, |(plan, _)| plan.notes);
-    match writer.commit_staged(&run, approval, workflow) {
+    match writer.commit_staged(&run, approval, Utc::now(), workflow) {
         Ok(committed) => {
             run.set_status(RunState::Committed, Utc::now(), committed.receipt.record.as_str())?;
             let displaced = committed.displaced.iter().map(|path| format!("what was edited there is in {path}"));

@@ -2,12 +2,12 @@
 //!
 //! A refusal is a value. A repeated call finds what an earlier one did.
 
-use super::stage::{StagedAgain, stage_again};
+use super::stage::{RestagedRun, stage_again};
 use super::{CONFLICT, NOT_FOUND, STALE, STOPPED, UNPROCESSABLE, commit_run, refuse};
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::record::path::RecordPath;
 use steward_domain::wiki::rollback::EditedPages;
-use steward_domain::wiki::run::RunId;
+use steward_domain::wiki::run::{RunId, WikiMode};
 use steward_domain::wiki::source_text::DecodedText;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::wiki::fix::FixedWiki;
@@ -35,6 +35,7 @@ pub(super) fn change(
     writer: &VaultWriter,
     input: &WikiRunInput,
     read: Option<ReadDocument>,
+    mode: WikiMode,
     workflow: WorkflowRef,
 ) -> Result<WikiRunOutput, WikiRunError> {
     let request = WikiRunRequest { wiki: &input.wiki, by: &input.by, at: input.at, workflow };
@@ -77,6 +78,11 @@ pub(super) fn change(
             Ok(describe_manual(writer.settle_wiki_dispute(&request, SettleChoice { page, claim, keep })?))
         }
         WikiRequest::Confirm { page } => Ok(describe_manual(writer.confirm_wiki_page(&request, page)?)),
+        WikiRequest::Fix { pages: true } if mode != WikiMode::Live => {
+            let message =
+                format!("pages are not corrected while STEWARD_WIKI_MODE is {mode}: set it to live for this command");
+            Ok(refuse_with(CONFLICT, &message))
+        }
         WikiRequest::Fix { pages: false } => Ok(describe_manual(writer.render_wiki_files(&request)?)),
         WikiRequest::Fix { pages: true } => {
             let FixedWiki { run, mut notes } = writer.fix_wiki(&request)?;
@@ -94,8 +100,7 @@ pub(super) fn change(
         }
         WikiRequest::Approve { run, staged, override_reason, in_terminal } => {
             let override_reason = override_reason.as_deref();
-            let approval =
-                RunApproval { at: input.at, staged, by: &input.by, override_reason, in_terminal: *in_terminal };
+            let approval = RunApproval { staged, by: &input.by, override_reason, in_terminal: *in_terminal };
             approve(writer, run, &approval, &request.workflow)
         }
     }
@@ -122,7 +127,7 @@ fn reject_open(writer: &VaultWriter, run: &RunId, input: &WikiRunInput) -> Resul
     Ok(WikiRunOutput::Done { record: None, source: None, notes: Vec::new() })
 }
 
-/// Commits what a person saw. If its pages changed since, it is made again, and committed if it does the same to every claim.
+/// Commits what a person saw. If its pages changed since, it is made again, and committed if it does the same.
 fn approve(
     writer: &VaultWriter,
     run: &RunId,
@@ -141,14 +146,14 @@ fn approve(
         return Ok(describe_commit(committed));
     }
     match stage_again(writer, run)? {
-        StagedAgain::Same(staged) => Ok(describe_commit(commit(&RunApproval { staged: &staged, ..*approval })?)),
-        StagedAgain::Changed => Ok(refuse_with(
+        RestagedRun::Same(staged) => Ok(describe_commit(commit(&RunApproval { staged: &staged, ..*approval })?)),
+        RestagedRun::Changed => Ok(refuse_with(
             CONFLICT,
             "its pages changed since it was made, so it was made again, and is another one now: look at it once more",
         )),
-        StagedAgain::Impossible if committed == CommitIngestOutput::Stale => Ok(refuse_with(CONFLICT, STALE)),
-        StagedAgain::Impossible => Ok(describe_commit(committed)),
-        StagedAgain::Refused { status, message } => Ok(WikiRunOutput::Refused { status, message }),
+        RestagedRun::Impossible if committed == CommitIngestOutput::Stale => Ok(refuse_with(CONFLICT, STALE)),
+        RestagedRun::Impossible => Ok(describe_commit(committed)),
+        RestagedRun::Refused { status, message } => Ok(WikiRunOutput::Refused { status, message }),
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! Nothing of the wiki is changed here. A run that nobody but its writer has checked waits for a person.
 
-use super::{CONFLICT, STOPPED, read_files, reject};
+use super::{CONFLICT, STOPPED, read_files, refuse, reject};
 use chrono::Utc;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::gates::mode::Mode;
 use steward_domain::time::format_millis;
-use steward_domain::wiki::effects::list_claim_effects;
+use steward_domain::wiki::effects::list_effects;
 use steward_domain::wiki::gates::{RunCause, RunDisposition, RunGates, WikiSettings};
 use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
 use steward_domain::wiki::verifier::VerifierStep;
@@ -133,8 +133,8 @@ fn begin_run(
     runs: &StagedRuns,
     meta: &RunMeta,
 ) -> Result<Result<StagedRun, StageIngestOutput>, WikiRunError> {
-    // What is removed must be on record.
-    if let Err(error) = writer.record_ended_runs().and_then(|_| runs.remove_old(Utc::now())) {
+    let is_on_record = |meta: &RunMeta| writer.has_end_record(meta);
+    if let Err(error) = writer.record_ended_runs().and_then(|_| runs.remove_old(Utc::now(), is_on_record)) {
         tracing::warn!(%error, "old staged runs were not removed");
     }
     let run = runs.begin(meta)?;
@@ -295,48 +295,56 @@ fn check_pages(
     }
 }
 
-/// What staging a run again came to.
-pub(super) enum StagedAgain {
-    /// It does the same to every claim. Its hash.
+/// How a run that waits was made again.
+pub(super) enum RestagedRun {
+    /// It does the same. Its hash.
     Same(ContentHash),
     /// It does something else, and waits for a person again.
     Changed,
     /// Only a new run can do it.
     Impossible,
-    Refused {
-        status: u16,
-        message: String,
-    },
+    /// It cannot be made now, and waits as before.
+    Refused { status: u16, message: String },
 }
 
-/// Makes the pages of a run that waits again, because pages of the wiki changed meanwhile.
-pub(super) fn stage_again(writer: &VaultWriter, run: &RunId) -> Result<StagedAgain, WikiRunError> {
+/// Makes the pages of a run that waits again, because pages of the wiki changed meanwhile. It keeps waiting, whatever comes of it.
+pub(super) fn stage_again(writer: &VaultWriter, run: &RunId) -> Result<RestagedRun, WikiRunError> {
     let root = writer.root();
     let run = StagedRuns::new(root).open(run)?;
-    if run.meta.source.is_none() {
-        return Ok(StagedAgain::Impossible);
-    }
-    let seen = list_claim_effects(&read_files(&run)?);
+    let waits = run.read_status()?.is_some_and(|status| status.waits);
+    let Some((plan, files)) = run.read_staged()?.filter(|_| waits && run.meta.source.is_some()) else {
+        return Ok(RestagedRun::Impossible);
+    };
+    let seen = (list_effects(&files), plan.ideas, plan.relations);
+    let is_same = |run: &StagedRun| -> Result<Option<ContentHash>, WikiRunError> {
+        let same = run.read_staged()?.filter(|(plan, files)| {
+            (&list_effects(files), &plan.ideas, &plan.relations) == (&seen.0, &seen.1, &seen.2)
+        });
+        Ok(same.map(|(plan, _)| plan.hash()))
+    };
     let wiki = read_wiki(root, &run.meta.wiki, &run.meta.folder)?;
     if run.meta.is_by_rules() {
         // Fixed rules see more pages by now. What the person saw may be done all the same.
-        let only = read_files(&run)?.iter().map(|file| file.path.file().to_owned()).collect();
+        let only = files.iter().map(|file| file.path.file().to_owned()).collect();
         stage_by_rules(root, &wiki, &run, Some(&only))?;
-        if let Some((plan, _)) = run.read_staged()?.filter(|(_, files)| list_claim_effects(files) == seen) {
-            return Ok(StagedAgain::Same(plan.hash()));
+        if let Some(hash) = is_same(&run)? {
+            return Ok(RestagedRun::Same(hash));
         }
     }
-    let (run, wiki) = match stage_pages(writer, wiki, run)? {
-        StagedPages::Staged(staged) => *staged,
-        StagedPages::Writing => return Ok(StagedAgain::Impossible),
-        StagedPages::Refused { status, message } => return Ok(StagedAgain::Refused { status, message }),
+    let (run, wiki) = match try_stage_pages(root, wiki, run) {
+        Ok(Some(staged)) => *staged,
+        Ok(None) => return Ok(RestagedRun::Impossible),
+        Err(e) => {
+            let (status, message) = refuse(e)?;
+            return Ok(RestagedRun::Refused { status, message });
+        }
     };
-    match run.read_staged()? {
-        Some((plan, files)) if list_claim_effects(&files) == seen => Ok(StagedAgain::Same(plan.hash())),
-        _ => match leave_to_person(writer, &wiki, &run, "; its pages changed, so it was made again")? {
-            Some((status, message)) => Ok(StagedAgain::Refused { status, message }),
-            None => Ok(StagedAgain::Changed),
-        },
+    if let Some(hash) = is_same(&run)? {
+        return Ok(RestagedRun::Same(hash));
+    }
+    match leave_to_person(writer, &wiki, &run, "; its pages changed, so it was made again")? {
+        Some((status, message)) => Ok(RestagedRun::Refused { status, message }),
+        None => Ok(RestagedRun::Changed),
     }
 }
 
@@ -351,30 +359,35 @@ enum StagedPages {
     },
 }
 
-/// Stages the pages of a run, by fixed rules or as a model has written them.
+/// Stages the pages of a run, by fixed rules or as a model has written them. A refusal ends the run.
 fn stage_pages(writer: &VaultWriter, wiki: ReadWiki, run: StagedRun) -> Result<StagedPages, WikiRunError> {
-    let root = writer.root();
-    let refuse =
-        |run: &StagedRun, e| reject(writer, run, e).map(|(status, message)| StagedPages::Refused { status, message });
-    if run.meta.is_by_rules() {
-        return match stage_by_rules(root, &wiki, &run, None) {
-            Ok(()) => Ok(StagedPages::Staged(Box::new((run, wiki)))),
-            Err(e) => refuse(&run, e),
-        };
+    let (root, name) = (writer.root(), run.meta.run.clone());
+    match try_stage_pages(root, wiki, run) {
+        Ok(Some(staged)) => Ok(StagedPages::Staged(staged)),
+        Ok(None) => Ok(StagedPages::Writing),
+        Err(e) => {
+            let (status, message) = reject(writer, &StagedRuns::new(root).open(&name)?, e)?;
+            Ok(StagedPages::Refused { status, message })
+        }
     }
-    let (meta, runs) = (run.meta.clone(), StagedRuns::new(root));
-    let opened = WriterSession::open(root, wiki, run);
-    let mut session = match opened {
-        Ok(session) => session,
-        // The session had the run, which is free again.
-        Err(e) => return refuse(&runs.open(&meta.run)?, e),
-    };
-    match session
-        .advance()
-        .and_then(|step| if matches!(step, SessionStep::Done) { session.stage().map(|()| step) } else { Ok(step) })
-    {
-        Ok(SessionStep::Done) => Ok(StagedPages::Staged(Box::new(session.into_run()))),
-        Ok(SessionStep::Send { .. } | SessionStep::Failed(_)) => Ok(StagedPages::Writing),
-        Err(e) => refuse(session.run(), e),
+}
+
+/// Stages the pages of a run; `None` if its model has not ended. The run is free again if it fails.
+fn try_stage_pages(
+    root: &VaultRoot,
+    wiki: ReadWiki,
+    run: StagedRun,
+) -> Result<Option<Box<(StagedRun, ReadWiki)>>, WikiRunError> {
+    if run.meta.is_by_rules() {
+        stage_by_rules(root, &wiki, &run, None)?;
+        return Ok(Some(Box::new((run, wiki))));
+    }
+    let mut session = WriterSession::open(root, wiki, run)?;
+    match session.advance()? {
+        SessionStep::Done => {
+            session.stage()?;
+            Ok(Some(Box::new(session.into_run())))
+        }
+        SessionStep::Send { .. } | SessionStep::Failed(_) => Ok(None),
     }
 }

@@ -12,6 +12,7 @@ use super::path::{PagePath, PagePathError};
 use super::plan::RunFile;
 use super::registry::{IngestedSource, SourceProvenance, read_provenance};
 use super::run::{RunId, RunSource};
+use super::standard::is_slug;
 use super::{GRAPH_FILE, IDEAS_FILE, INDEX_FILE, LOG_FILE, OVERVIEW_FILE, PROVENANCE_FILE};
 use crate::action::plan::ContentHash;
 use crate::record::plain_text::escape_one_line;
@@ -348,6 +349,10 @@ pub fn render_idea(question: &str, source: &str, at: DateTime<Utc>) -> String {
 /// Links to pages, for a bullet of the log.
 #[must_use]
 pub fn link_pages(slugs: &[String]) -> String {
-    let known = slugs.iter().map(|slug| format!("[[{slug}]]"));
+    // A person may write any slug into a page.
+    let known = slugs.iter().map(|slug| match is_slug(slug) {
+        true => format!("[[{slug}]]"),
+        false => escape_one_line(slug),
+    });
     known.chain([format!("[[{OVERVIEW}]]")]).collect::<Vec<_>>().join(", ")
 }

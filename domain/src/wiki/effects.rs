@@ -1,37 +1,40 @@
-//! What a run does to the claims of its pages, wherever they stand on them.
+//! What a run does to the pages that a person sees before they approve it.
 //!
-//! A person approves what they saw. If the pages changed meanwhile and the run is made again, it may be committed only if it does
-//! the same.
+//! If pages changed meanwhile and the run is made again, it may be committed only if it does the same: it makes or extends the same
+//! files, and adds the same blocks or sets the same ones into a dispute, wherever they stand on the page.
 
-use super::claims::{Claim, PageClaims, read_claims};
+use super::claims::{BlockKind, read_claims};
 use super::page::read_page;
 use super::plan::RunFile;
 
-/// A claim that a run makes, or sets into a dispute.
+/// A block that a run adds to a page, or sets into a dispute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClaimEffect {
+pub struct BlockEffect {
     /// The file of its page, relative to the wiki.
     pub file: String,
-    pub statement: String,
-    pub labels: Vec<String>,
+    /// Whether the run makes the page.
+    pub is_new: bool,
+    pub is_heading: bool,
+    pub text: String,
     pub is_disputed: bool,
 }
 
-/// Lists what the files of a run do to claims, sorted.
+/// Lists what the files of a run do to blocks, sorted.
 #[must_use]
-pub fn list_claim_effects(files: &[RunFile]) -> Vec<ClaimEffect> {
-    let mut effects: Vec<ClaimEffect> = files.iter().flat_map(list_file_effects).collect();
+pub fn list_effects(files: &[RunFile]) -> Vec<BlockEffect> {
+    let mut effects: Vec<BlockEffect> = files.iter().flat_map(list_file_effects).collect();
     effects.sort();
     effects
 }
 
-fn list_file_effects(file: &RunFile) -> Vec<ClaimEffect> {
+fn list_file_effects(file: &RunFile) -> Vec<BlockEffect> {
+    let is_new = file.before.is_none();
     let read = |bytes: &Option<Vec<u8>>| {
-        let page = bytes.as_deref().and_then(|bytes| read_page(file.path.file(), bytes).page);
-        page.map(|page| list_claims(file.path.file(), &read_claims(page.document.body(), &page.body.disputed)))
+        bytes.as_deref().map_or_else(Vec::new, |bytes| list_blocks(file.path.file(), is_new, bytes))
     };
-    let (mut before, mut after) = (read(&file.before).unwrap_or_default(), read(&file.after).unwrap_or_default());
-    after.retain(|claim| match before.iter().position(|known| known == claim) {
+    let mut before = read(&file.before);
+    let mut after = read(&file.after);
+    after.retain(|block| match before.iter().position(|known| known == block) {
         Some(at) => {
             before.remove(at);
             false
@@ -41,14 +44,18 @@ fn list_file_effects(file: &RunFile) -> Vec<ClaimEffect> {
     after
 }
 
-fn list_claims(file: &str, claims: &PageClaims) -> Vec<ClaimEffect> {
-    let effect = |claim: &Claim| ClaimEffect {
+/// The blocks of a page above its footnotes.
+fn list_blocks(file: &str, is_new: bool, bytes: &[u8]) -> Vec<BlockEffect> {
+    let Some(page) = read_page(file, bytes).page else { return Vec::new() };
+    let disputed = &page.body.disputed;
+    let effect = |block: &super::claims::PageBlock| BlockEffect {
         file: file.to_owned(),
-        statement: claim.statement.clone(),
-        labels: claim.labels.clone(),
-        is_disputed: claim.is_disputed,
+        is_new,
+        is_heading: block.kind == BlockKind::Heading,
+        text: format!("{} {}", block.text(), block.labels().collect::<Vec<_>>().join(" ")),
+        is_disputed: disputed.iter().any(|dispute| (dispute.first..=dispute.last).contains(&block.line)),
     };
-    claims.claims.iter().map(effect).collect()
+    read_claims(page.document.body(), disputed).blocks.iter().map(effect).collect()
 }
 
 #[cfg(test)]
@@ -68,15 +75,33 @@ mod tests {
         RunFile { path, before: page(before), after: page(after) }
     }
 
+    fn list(before: &str, after: &str) -> Vec<BlockEffect> {
+        list_effects(&[file(before, after)])
+    }
+
     #[test]
-    fn the_same_claims_at_another_place_are_the_same_effects_and_others_are_not() {
-        let seen = list_claim_effects(&[file("", "# Plot\n\nIt ends.[^1]")]);
-        assert_eq!(seen.len(), 1);
-        assert_eq!(seen, list_claim_effects(&[file("# Plot\n\nMine.", "# Plot\n\nMine.\n\n## More\n\nIt\nends.[^1]")]));
-        assert_ne!(seen, list_claim_effects(&[file("", "# Plot\n\nIt ends soon.[^1]")]));
-        assert_ne!(seen, list_claim_effects(&[file("", "# Plot\n\n::: disputed\n> ⚠️ x\n\nIt ends.[^1]\n:::")]));
-        assert_eq!(list_claim_effects(&[file("# Plot\n\nIt ends.[^1]", "# Plot\n\nIt ends.[^1]\n\nA word.")]), []);
-        // A claim that stood there goes into a dispute.
-        assert_eq!(list_claim_effects(&[file("It ends.[^1]", "::: disputed\n> ⚠️ x\n\nIt ends.[^1]\n:::")]).len(), 1);
+    fn the_same_blocks_at_another_place_are_the_same_effects() {
+        let seen = list("# Plot\n\nOld.", "# Plot\n\nOld.\n\n## From lease\n\nIt ends.[^1]");
+        assert_eq!(seen.len(), 2);
+        let later = "# Plot\n\nOld.\n\nMine.";
+        assert_eq!(seen, list(later, &format!("{later}\n\n## From lease\n\nIt\nends.[^1]")));
+        assert_eq!(list("# Plot\n\nIt ends.[^1]", "# Plot\n\nIt ends.[^1]"), []);
+    }
+
+    #[test]
+    fn whatever_a_person_has_not_seen_is_another_effect() {
+        let seen = list("# Plot\n\nOld.", "# Plot\n\nOld.\n\nIt ends.[^1]");
+        for (before, after) in [
+            // The page was there, or was not.
+            ("", "# Plot\n\nOld.\n\nIt ends.[^1]"),
+            ("# Plot\n\nOld.", "# Plot\n\nOld.\n\nIt ends soon.[^1]"),
+            ("# Plot\n\nOld.", "# Plot\n\nOld.\n\nIt ends.[^1]\n\nA word."),
+            ("# Plot\n\nOld.", "# Plot\n\nOld.\n\n::: disputed\n> ⚠️ x\n\nIt ends.[^1]\n:::"),
+        ] {
+            assert_ne!(list(before, after), seen, "{after}");
+        }
+        // What a person added to a paragraph would go into the dispute with it.
+        let wrap = |text: &str| list(text, &format!("::: disputed\n> ⚠️ x\n\n{text}\n:::"));
+        assert_ne!(wrap("It ends.[^1]"), wrap("It ends.[^1] I believe it."));
     }
 }

@@ -129,10 +129,11 @@ pub fn choose_gold(mut queries: Vec<GoldQuery>) -> Vec<GoldQuery> {
     queries
 }
 
-/// The score with which the next one is compared: the last one that says enough and is not broken.
+/// The score with which the next one is compared: the last one of the same writer that says enough and is not broken.
 #[must_use]
-pub fn find_reference<'r>(newest_last: impl DoubleEndedIterator<Item = &'r GoldReport>) -> Option<f64> {
-    let last = newest_last.rev().find(|report| report.state() != MetricState::Unknown)?;
+pub fn find_reference<'r>(newest_last: impl DoubleEndedIterator<Item = &'r GoldReport>, model: &str) -> Option<f64> {
+    let mut own = newest_last.rev().filter(|report| report.model == model);
+    let last = own.find(|report| report.state() != MetricState::Unknown)?;
     if last.state() == MetricState::Broken { last.before } else { Some(last.score) }
 }
 

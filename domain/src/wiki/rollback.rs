@@ -14,7 +14,7 @@ use super::merge::{PageMergeError, merge_page};
 use super::page::{WikiPage, read_page};
 use super::path::{PagePath, PagePathError, WikiFileKind};
 use super::plan::RunFile;
-use super::settle::unwrap_single_sides;
+use super::settle::{RolledBackPage, unwrap_single_sides};
 use crate::action::plan::ContentHash;
 use blocks::take_out_blocks;
 use chrono::{DateTime, Utc};
@@ -121,7 +121,7 @@ pub fn invert(
                 let slug = read_page(&record.file, after.as_bytes()).page.map(|page| page.slug);
                 plan.gone.extend(slug.map(|slug| GonePage { file: record.file.clone(), slug }));
             }
-            PageRollback::Change(file) => plan.files.push(unwrap_disputes(file, at)),
+            PageRollback::Change(file) => plan.files.push(unwrap_disputes(file, before, at)),
             PageRollback::Kept(reason) => plan.kept.push(KeptPage { file: record.file.clone(), reason }),
             PageRollback::Conflict(_) | PageRollback::Overlap { .. } if edited == EditedPages::Keep => {
                 plan.kept.push(KeptPage { file: record.file.clone(), reason: KeptReason::Edited });
@@ -200,9 +200,10 @@ impl RollbackPlan {
     }
 }
 
-fn unwrap_disputes(mut file: RunFile, at: DateTime<Utc>) -> RunFile {
+fn unwrap_disputes(mut file: RunFile, before: &str, at: DateTime<Utc>) -> RunFile {
     if let Some(now) = &file.before {
-        file.after = file.after.map(|left| unwrap_single_sides(file.path.file(), now, left, at));
+        let pages = RolledBackPage { before, now };
+        file.after = file.after.map(|left| unwrap_single_sides(file.path.file(), pages, left, at));
     }
     file
 }

@@ -338,8 +338,13 @@ async fn a_run_waits_for_a_person_who_sees_it_in_a_terminal() {
     assert!(refused.out.contains("in a terminal"), "{refused}");
     desk.steward.run_in_terminal(&["wiki", "runs", "approve", &short(&runs[0])], "y\n").await.expect(0);
     assert!(desk.has("concepts/plot-12.md"));
-    // The second one was staged when there was no such page. Made again it says the same on it, as the person saw.
+    // The second one was staged when there was no such page. Now it extends one, which the person has to see.
+    let changed = desk.steward.run_in_terminal(&["confirm", &short(&runs[1])], "y\n").await;
+    assert!(changed.code == Some(3) && changed.out.contains("look at it once more"), "{changed}");
+    // Another edit of the page does not change what they saw.
+    desk.edit("concepts/plot-12.md", |text| text.replace("# Plot 12\n", "# Plot 12\n\nMine.\n"));
     desk.steward.run_in_terminal(&["confirm", &short(&runs[1])], "y\n").await.expect(0);
+    assert!(desk.read("concepts/plot-12.md").contains("# Plot 12\n\nMine.\n"));
     let page = desk.read("concepts/plot-12.md");
     assert!(page.contains("31 March 2027") && page.contains("31 March 2029"), "{page}");
     // The third one would write on another page now, which the person has not seen.

@@ -100,7 +100,7 @@ fn commit(writer: &VaultWriter, script: ScriptedRun, at: DateTime<Utc>) -> Resul
     let run = StagedRuns::new(root).begin(&meta)?;
     run.stage(&files, StagedPlan::default())?;
     let stage = watch.wall_ms();
-    let committed = writer.commit_staged(&run, None, &WorkflowRef::default())?;
+    let committed = writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default())?;
     let (wall, cpu) = (watch.wall_ms(), watch.cpu_ms());
     Ok(json!({"stage_ms": stage, "wall_ms": wall, "cpu_ms": cpu, "pages": committed.pages.len(),
         "displaced": committed.displaced.len()}))

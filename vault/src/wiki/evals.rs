@@ -255,8 +255,8 @@ impl EvalSession {
             EvalQuestions::Gold(queries) => {
                 let answers: Vec<GoldScore> =
                     queries.iter().filter_map(|query| find_score(&self.lines, query)).cloned().collect();
-                let (score, before) = (find_mean(&answers), read_reference(&self.root, &wiki)?);
                 let model = if model.is_empty() { RULES_WRITER.to_owned() } else { model };
+                let (score, before) = (find_mean(&answers), read_reference(&self.root, &wiki, &model)?);
                 EvalReport::Gold(GoldReport { id, wiki, at, by, model, score, before, answers, tokens })
             }
         };

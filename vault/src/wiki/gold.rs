@@ -59,18 +59,18 @@ pub fn remove_gold(root: &VaultRoot, wiki: &str, id: &str) -> Result<bool, ReadW
     Ok(is_known)
 }
 
-/// The score with which the next measurement of gold queries is compared. What a person acknowledged does not count.
+/// The score with which the next measurement of gold queries by a writer is compared. What a person acknowledged does not count.
 ///
 /// # Errors
 /// [`ReadWikiError`].
-pub(super) fn read_reference(root: &VaultRoot, wiki: &str) -> Result<Option<f64>, ReadWikiError> {
+pub(super) fn read_reference(root: &VaultRoot, wiki: &str, model: &str) -> Result<Option<f64>, ReadWikiError> {
     let since = read_acknowledged(root, wiki, WikiMetric::Retroactive)?;
     let reports = read_evals(root, wiki)?;
     let measured = reports.iter().filter_map(|report| match report {
         EvalReport::Gold(report) if since.is_none_or(|since| report.at > since) => Some(report),
         _ => None,
     });
-    Ok(find_reference(measured))
+    Ok(find_reference(measured, model))
 }
 
 #[cfg(test)]

@@ -49,8 +49,6 @@ pub struct CommittedRun {
 /// A person's leave to commit what they saw.
 #[derive(Clone, Copy, Debug)]
 pub struct RunApproval<'a> {
-    /// When they gave it. The run is on record and in the log at this moment.
-    pub at: DateTime<Utc>,
     /// The hash of what is staged.
     pub staged: &'a ContentHash,
     pub by: &'a str,
@@ -200,7 +198,7 @@ pub fn judge_run(
 }
 
 impl VaultWriter {
-    /// Commits a staged run. Repeated calls commit it once.
+    /// Commits a staged run at a moment, which is on its record. Repeated calls commit it once.
     ///
     /// # Errors
     /// [`WikiRunError::Stale`] if a page is not as it was staged: stage the run again. It is refused if the rules find a fault,
@@ -209,11 +207,12 @@ impl VaultWriter {
         &self,
         run: &StagedRun,
         approval: Option<&RunApproval<'_>>,
+        at: DateTime<Utc>,
         workflow: &WorkflowRef,
     ) -> Result<CommittedRun, WikiRunError> {
         let mut tries = 1;
         loop {
-            match self.commit_staged_once(run, approval, workflow.clone()) {
+            match self.commit_staged_once(run, approval, at, workflow.clone()) {
                 // Only the index or the log is another one by now: they are rendered again.
                 Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })) if tries < TRIES => tries += 1,
                 Err(WikiRunError::Apply(ApplyError::ChangedMeanwhile { .. })) => return Err(WikiRunError::Stale),
@@ -226,6 +225,7 @@ impl VaultWriter {
         &self,
         run: &StagedRun,
         approval: Option<&RunApproval<'_>>,
+        at: DateTime<Utc>,
         workflow: WorkflowRef,
     ) -> Result<CommittedRun, WikiRunError> {
         let meta = &run.meta;
@@ -261,7 +261,8 @@ impl VaultWriter {
         }
         let verifier = if meta.is_by_rules() { None } else { find_verifier(self.root(), &wiki, run, &files)? };
         let mut report = describe_report(meta, &plan, &files, &verdict, &wiki);
-        (described.at, report.at) = approval.map_or((described.at, report.at), |approval| (approval.at, approval.at));
+        // A run may wait long before it is committed.
+        (described.at, report.at) = (at, at);
         report.bullets.extend(coverage.as_ref().map(|it| {
             format!("related pages: {} offered, {} touched, {} need no change", it.offered, it.touched, it.unchanged)
         }));

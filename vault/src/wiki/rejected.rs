@@ -1,6 +1,6 @@
 //! Ends runs that commit nothing, and keeps an audit record of each.
 //!
-//! Whoever ends a run does it here. The state of the staged run is written first, and the record follows. A crash, a stop or a full
+//! A run is ended here, whoever ends it. The state of the staged run is written first, and the record follows. A crash, a stop or a full
 //! disk may hold the record: [`VaultWriter::record_ended_runs`] files what is missing. A run has one such record, because it is
 //! named after the run. It changes no file.
 
@@ -8,7 +8,7 @@ use crate::action::writer::{ApplyError, VaultWriter};
 use crate::gates::stop;
 use crate::wiki::ingest::describe_run;
 use crate::wiki::request::WikiRunError;
-use crate::wiki::staged::{RunState, RunStatus, StagedRun, StagedRunError, StagedRuns};
+use crate::wiki::staged::{RunMeta, RunState, RunStatus, StagedRun, StagedRunError, StagedRuns};
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::{ActionKind, WorkflowRef};
 use steward_domain::record::path::RecordPath;
@@ -94,9 +94,20 @@ impl VaultWriter {
         Ok(filed)
     }
 
+    /// Whether a record says how a run ended, or that it was committed.
+    #[must_use]
+    pub fn has_end_record(&self, meta: &RunMeta) -> bool {
+        let runs = [name_end(meta), describe_run(meta, WorkflowRef::default())];
+        let paths = runs.iter().filter_map(|run| run.draft_record().ok()?.record_path().ok());
+        paths.into_iter().any(|path| self.root().exists(&path))
+    }
+
     /// Files the record of a run that has ended, once. Returns it if it is new.
     fn record_end(&self, run: &StagedRun, status: &RunStatus) -> Result<Option<RecordPath>, WikiRunError> {
         let Some(end) = find_end(status) else { return Ok(None) };
+        if self.has_end_record(&run.meta) {
+            return Ok(None);
+        }
         let described = describe_end(run, status, end);
         let path = described.draft_record().and_then(|draft| draft.record_path()).map_err(WikiPlanError::from)?;
         // A run that a person has committed since is on record.
@@ -113,6 +124,11 @@ impl VaultWriter {
     }
 }
 
+/// The run of a record that says how it ended, without what its folder holds.
+fn name_end(meta: &RunMeta) -> WikiRun {
+    WikiRun { kind: ActionKind::WikiRejected, ..describe_run(meta, WorkflowRef::default()) }
+}
+
 /// How a run ended that committed nothing; `None` for any other.
 fn find_end(status: &RunStatus) -> Option<RunEnd> {
     match status.state {
@@ -126,7 +142,7 @@ fn describe_end(run: &StagedRun, status: &RunStatus, end: RunEnd) -> WikiRun {
     let meta = &run.meta;
     let (reason, by) = (shorten(&status.reason, MAX_REASON), shorten(&meta.by, MAX_NAME));
     let writer = if meta.is_by_rules() { "fixed rules" } else { &meta.writer };
-    // What cannot be read any more says nothing.
+    // A file that cannot be read any more says nothing.
     let verifier = run.read_verifier().ok().and_then(|lines| find_verifier_model(&lines));
     let checked = verifier.map_or_else(String::new, |model| format!(", checked by {}", shorten(&model, MAX_NAME)));
     let mut described = describe_run(meta, WorkflowRef::default());

@@ -18,7 +18,7 @@ fn ingest(writer: &VaultWriter, minutes: i64, source: &RunSource, relations: &[&
     let (plan, files) = run.read_staged().unwrap().unwrap();
     let relations = relations.iter().map(|line| line.parse().unwrap()).collect();
     run.stage(&files, StagedPlan { relations, ..plan }).unwrap();
-    writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap().receipt.record
+    writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default()).unwrap().receipt.record
 }
 
 #[test]

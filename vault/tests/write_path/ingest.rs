@@ -106,7 +106,7 @@ fn is_ingested(desk: &Desk, source: &RunSource) -> bool {
 
 pub(crate) fn ingest(writer: &VaultWriter, minutes: i64, source: &RunSource) -> CommittedRun {
     let run = stage(writer, minutes, source);
-    writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap()
+    writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default()).unwrap()
 }
 
 /// Every file of the wiki but the trash.
@@ -265,19 +265,19 @@ fn a_page_that_changed_is_staged_again_and_a_stop_holds_everything_but_a_rollbac
     let page = format!("{FOLDER}/concepts/plot-12.md");
     let mine = desk.read(&page).replace("# Plot 12\n", "# Plot 12\n\nMine.\n");
     desk.write(&page, mine.as_bytes());
-    let stale = writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap_err();
+    let stale = writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default()).unwrap_err();
     assert!(matches!(stale, WikiRunError::Stale), "{stale}");
     assert_eq!(desk.read(&page), mine);
     restage(&writer, &run).unwrap();
     desk.write(".steward/STOP", b"{}");
-    let stopped = writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap_err();
+    let stopped = writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default()).unwrap_err();
     assert!(matches!(stopped, WikiRunError::Apply(ApplyError::Stopped)), "{stopped}");
     assert!(matches!(add(&writer, 6, "more.md", "More words."), Err(WikiRunError::Apply(ApplyError::Stopped))));
     revert(&writer, &first, 7);
     std::fs::remove_file(desk.file(".steward/STOP")).unwrap();
     restage(&writer, &run).unwrap();
-    writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap();
-    assert!(writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap().receipt.repeated);
+    writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default()).unwrap();
+    assert!(writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default()).unwrap().receipt.repeated);
     assert!(desk.read(&page).contains("\nMine.\n"));
     settle(&writer);
     desk.is_tidy();
@@ -289,7 +289,7 @@ fn a_source_whose_bytes_changed_is_not_ingested() {
     let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
     let run = stage(&writer, 2, &source);
     desk.write(&format!("{FOLDER}/sources/lease.md"), LEASE.replace("2027", "2037").as_bytes());
-    let refused = writer.commit_staged(&run, None, &WorkflowRef::default()).unwrap_err();
+    let refused = writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default()).unwrap_err();
     assert!(refused.to_string().contains("source_mutated"), "{refused}");
     assert!(restage(&writer, &run).is_err());
 }
@@ -350,13 +350,13 @@ fn a_forged_staging_changes_nothing_outside_of_the_pages_of_its_wiki() {
     let source = add(&writer, 1, "lease.md", LEASE).unwrap().source;
     let run = stage(&writer, 2, &source);
     let seen = run.read_staged().unwrap().unwrap().0.hash();
-    let approval = RunApproval { at: Utc::now(), staged: &seen, by: "ann", override_reason: None, in_terminal: true };
+    let approval = RunApproval { staged: &seen, by: "ann", override_reason: None, in_terminal: true };
     let folder = desk.file(&format!(".steward/runs/{}", run.meta.run));
     let plan = std::fs::read_to_string(folder.join("plan.json")).unwrap();
     let (page, text) = ("summaries/summary-lease.md", "Forged.");
     std::fs::write(folder.join("staged").join(page), text).unwrap();
     assert!(
-        writer.commit_staged(&run, Some(&approval), &WorkflowRef::default()).is_err(),
+        writer.commit_staged(&run, Some(&approval), run.meta.began, &WorkflowRef::default()).is_err(),
         "the content does not fit the plan"
     );
     let old = ContentHash::hash_bytes(desk.read("wiki/allotment/AGENTS.md").as_bytes());
@@ -365,14 +365,14 @@ fn a_forged_staging_changes_nothing_outside_of_the_pages_of_its_wiki() {
     let line = plan[start..].lines().nth(2).unwrap();
     std::fs::write(folder.join("plan.json"), plan.replace(line, &format!("      \"after\": \"{}\"", hash(text))))
         .unwrap();
-    let other = writer.commit_staged(&run, Some(&approval), &WorkflowRef::default()).unwrap_err();
+    let other = writer.commit_staged(&run, Some(&approval), run.meta.began, &WorkflowRef::default()).unwrap_err();
     assert!(other.to_string().contains("something else is staged"), "{other}");
     for forged in ["_log.md", "_ideas.md", "overview.md", "sources/new.md"] {
         let text = format!(
             "{{\"files\":[{{\"path\":\"{forged}\",\"before\":null,\"after\":null}}],\"ideas\":[],\"notes\":[]}}"
         );
         std::fs::write(folder.join("plan.json"), text).unwrap();
-        assert!(writer.commit_staged(&run, None, &WorkflowRef::default()).is_err(), "{forged}");
+        assert!(writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default()).is_err(), "{forged}");
     }
     assert_eq!(old, ContentHash::hash_bytes(desk.read("wiki/allotment/AGENTS.md").as_bytes()));
     assert!(!desk.file(&format!("{FOLDER}/{page}")).exists());

@@ -123,7 +123,7 @@ fn a_person_commits_what_a_verifier_refused_under_the_record_of_the_run() {
         override_reason: Some("page 2"),
         in_terminal: true,
     };
-    let committed = writer.commit_staged(&run, Some(&approval), &WorkflowRef::default()).unwrap();
+    let committed = writer.commit_staged(&run, Some(&approval), run.meta.began, &WorkflowRef::default()).unwrap();
     assert_eq!(committed.receipt.record.as_str(), format!("event/steward-wiki-{}-allotment.md", name()));
     assert!(desk.file(&format!("{FOLDER}/summaries/summary-lease.md")).exists());
     // A crash before its state was written changes nothing.
@@ -151,7 +151,7 @@ fn a_run_that_was_committed_gets_no_other_record_afterwards() {
         override_reason: Some("page 2"),
         in_terminal: true,
     };
-    writer.commit_staged(&run, Some(&approval), &WorkflowRef::default()).unwrap();
+    writer.commit_staged(&run, Some(&approval), run.meta.began, &WorkflowRef::default()).unwrap();
     assert_eq!(writer.record_ended_runs().unwrap(), []);
     assert_eq!(records(&desk), [""; 0]);
 }

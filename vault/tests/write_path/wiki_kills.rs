@@ -78,7 +78,7 @@ pub(crate) fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
             let document = SourceDocument { path: "sources/letter.md", bytes: None, decoded: None };
             let source = writer.add_source(&request(3), document).map_err(|e| e.to_string())?.source;
             let run = try_stage(writer, MINUTE, &source).map_err(|e| e.to_string())?;
-            let committed = writer.commit_staged(&run, None, &WorkflowRef::default());
+            let committed = writer.commit_staged(&run, None, run.meta.began, &WorkflowRef::default());
             committed.map(|done| done.receipt.repeated).map_err(|e| e.to_string())
         }
         "revert" => {

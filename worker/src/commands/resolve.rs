@@ -146,7 +146,7 @@ async fn submit_resolution(
         return submit_batch(config, input, out).await;
     };
     if edited.is_none()
-        && let Some(exit) = super::wiki::resolve_run(config, kind, action, out).await?
+        && let Some(exit) = super::wiki::resolve_run(config, kind, &resolution, out).await?
     {
         return Ok(exit);
     }

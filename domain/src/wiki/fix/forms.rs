@@ -4,7 +4,6 @@
 
 use crate::record::frontmatter::{self, Document, FieldEdit};
 use crate::wiki::SOURCES_FOLDER;
-use crate::wiki::names::name_source;
 use crate::wiki::page::{LEGACY_SCHEMA, is_source_path};
 use crate::wiki::registry::WikiSource;
 use crate::wiki::standard::Doctype;
@@ -64,8 +63,7 @@ fn name_sources(items: &[Value], sources: &BTreeMap<String, WikiSource>) -> Vec<
 
 fn find_source(path: &str, sources: &BTreeMap<String, WikiSource>) -> Option<String> {
     let path = path.strip_prefix("raw/").map_or_else(|| path.to_owned(), |rest| format!("{SOURCES_FOLDER}/{rest}"));
-    let known = sources.values().find(|source| source.path == path).map(|source| source.id.clone());
-    known.or_else(|| name_source(&path))
+    sources.values().find(|source| source.path == path).map(|source| source.id.clone())
 }
 
 /// The page with `kind` in the place of `type`. The line keeps its other bytes, if the field begins it.

@@ -146,7 +146,11 @@ fn forms_of_earlier_drafts_become_those_of_today() {
         text_file: None,
         superseded_by: None,
     };
-    let sources = BTreeMap::from([("call".to_owned(), source("call", "sources/letter.md"))]);
+    let known = [source("call", "sources/letter.md"), source("2024-03-02-lease", "sources/2024-03-02 Lease.pdf")];
+    let sources: BTreeMap<String, WikiSource> = known.into_iter().map(|known| (known.id.clone(), known)).collect();
+    // A path that is not registered names no source.
+    let (kept, _) = fix(&[read("lease", &old.replace("Lease.pdf", "Other.pdf"))], &sources);
+    assert!(kept.contains("sources/2024-03-02 Other.pdf"), "{kept}");
     let (text, changes) = fix(&[read("lease", old)], &sources);
     let expected = old
         .replace("knowledge/v1", "knowledge.entry/v1")

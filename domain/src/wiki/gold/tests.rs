@@ -106,15 +106,15 @@ fn a_fall_breaks_it_until_the_score_comes_back() {
         assert_eq!(report.state(), *state, "{} after {:?}", report.score, report.before);
     }
     let first = report(&[1.0; 10], None);
-    assert_eq!(find_reference([&first].into_iter()), Some(1.0));
-    let fallen = report(&[0.5; 10], find_reference([&first].into_iter()));
+    assert_eq!(find_reference([&first].into_iter(), "rules"), Some(1.0));
+    let fallen = report(&[0.5; 10], find_reference([&first].into_iter(), "rules"));
     assert_eq!(fallen.state(), MetricState::Broken);
     // Measured once more, it is no better. A measurement of too few questions says nothing.
     let few = report(&[0.5; 3], None);
-    let again = report(&[0.5; 10], find_reference([&first, &fallen, &few].into_iter()));
+    let again = report(&[0.5; 10], find_reference([&first, &fallen, &few].into_iter(), "rules"));
     assert_eq!(again.state(), MetricState::Broken);
-    let recovered = report(&[0.97; 10], find_reference([&first, &fallen, &again].into_iter()));
+    let recovered = report(&[0.97; 10], find_reference([&first, &fallen, &again].into_iter(), "rules"));
     assert_eq!(recovered.state(), MetricState::Healthy);
-    assert_eq!(find_reference([&fallen, &recovered].into_iter()), Some(recovered.score));
-    assert_eq!(find_reference([].into_iter()), None);
+    assert_eq!(find_reference([&fallen, &recovered].into_iter(), "rules"), Some(recovered.score));
+    assert_eq!(find_reference([].into_iter(), "rules"), None);
 }

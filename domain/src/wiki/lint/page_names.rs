@@ -110,8 +110,11 @@ fn strip_ending<'n>(name: &'n str, ending: &str) -> Option<&'n str> {
     found.eq_ignore_ascii_case(ending).then_some(stem)
 }
 
+/// Separators stay, as one sign: without them `2026-11-2` and `2026-1-12` would be one name.
 fn fold_name(name: &str) -> String {
-    name.to_lowercase().chars().filter(|c| !c.is_whitespace() && !matches!(c, '-' | '_')).collect()
+    let lower = name.to_lowercase();
+    let words = lower.split(|c: char| c.is_whitespace() || matches!(c, '-' | '_')).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("-")
 }
 
 #[cfg(test)]
@@ -132,12 +135,13 @@ mod tests {
         let loose = LooseNames::new(&pages);
         for (name, expected) in [
             ("Plot_12", Some((0, ""))),
-            ("PLOT12.md", Some((0, ""))),
+            ("PLOT 12.md", Some((0, ""))),
             ("entities/plot 12.MD#The lease", Some((0, "#The lease"))),
             ("plot 12 (OLD)", Some((0, ""))),
             ("tcp/ip", Some((1, ""))),
-            // Two pages have such a slug.
-            ("A_B", None),
+            ("A_B", Some((2, ""))),
+            ("plot-1-2", None),
+            ("PLOT12", None),
             ("plot-13", None),
             ("-", None),
             ("é.md", None),

@@ -60,7 +60,7 @@ fn check_fields(before: &WikiPage, after: &WikiPage, findings: &mut Vec<RunFindi
     }
 }
 
-/// The page as the run leaves it, without the links that it adds to a see-also line. What is left must have stood there.
+/// The page as the run leaves it, without the links that it adds to a see-also line. The rest must have stood there.
 fn take_out_links(before: &WikiPage, after: &WikiPage, pages: &[&WikiPage], findings: &mut Vec<RunFinding>) -> String {
     let (was, is) = (before.document.body(), after.document.body());
     let lines = list_diff_lines(was, is);

@@ -3,7 +3,7 @@
 //! A run that waits or is being written is never removed here.
 
 use super::files::read_json;
-use super::{RUNS, RunState, RunStatus, STATUS, StagedRunError, StagedRuns};
+use super::{META, RUNS, RunMeta, RunState, RunStatus, STATUS, StagedRunError, StagedRuns};
 use crate::files::root::open_real_folder;
 use chrono::{DateTime, TimeDelta, Utc};
 use steward_domain::wiki::run::RunId;
@@ -26,11 +26,15 @@ impl StagedRuns {
         }
     }
 
-    /// Removes runs that ended more than 30 days ago, and uploads of that age.
+    /// Removes runs that ended more than 30 days ago, and uploads of that age. A run that committed nothing must be on record.
     ///
     /// # Errors
     /// [`StagedRunError::Io`].
-    pub fn remove_old(&self, now: DateTime<Utc>) -> Result<(), StagedRunError> {
+    pub fn remove_old(
+        &self,
+        now: DateTime<Utc>,
+        is_on_record: impl Fn(&RunMeta) -> bool,
+    ) -> Result<(), StagedRunError> {
         let failed = |source| StagedRunError::Io { path: String::new(), source };
         let Some(runs) = self.root.find_own_folder(Some(RUNS)).map_err(failed)? else { return Ok(()) };
         let is_old = |at: DateTime<Utc>| now - at > TimeDelta::days(KEEP_DAYS);
@@ -39,9 +43,14 @@ impl StagedRuns {
             let Some(run) = name.to_str().and_then(|name| name.parse::<RunId>().ok()) else { continue };
             let Ok(Some(dir)) = open_real_folder(&runs, run.as_str()) else { continue };
             let is_done = match read_json::<RunStatus>(&dir, STATUS) {
-                Ok(Some(status)) => {
-                    is_old(status.at) && !matches!(status.state, RunState::Pending | RunState::Verifying)
-                }
+                Ok(Some(status)) => match status.state {
+                    RunState::Pending | RunState::Verifying => false,
+                    RunState::Committed => is_old(status.at),
+                    RunState::Rejected | RunState::Abandoned => {
+                        let meta = || read_json::<RunMeta>(&dir, META).ok().flatten();
+                        is_old(status.at) && meta().is_none_or(|meta| is_on_record(&meta))
+                    }
+                },
                 Ok(None) => run.began().is_some_and(is_old),
                 Err(_) => false,
             };

@@ -48,9 +48,9 @@ fn what_is_staged_reads_back_and_is_replaced_whole() {
     assert!(matches!(run.read_staged(), Err(StagedRunError::Edited { .. })));
     drop(run);
     let later = |days| meta().began + TimeDelta::days(days);
-    runs.remove_old(later(29)).unwrap();
+    runs.remove_old(later(29), |_| true).unwrap();
     assert_eq!(runs.list().unwrap().len(), 1);
-    runs.remove_old(later(31)).unwrap();
+    runs.remove_old(later(31), |_| true).unwrap();
     assert_eq!(runs.list().unwrap().len(), 0);
     assert!(matches!(runs.open(&meta().run), Err(StagedRunError::Unknown(_))));
 }
@@ -73,6 +73,6 @@ fn an_upload_is_kept_until_it_is_old() {
     assert_eq!(runs.read_upload(&meta().run).unwrap(), None);
     runs.upload_source(&meta().run, b"a\0b").unwrap();
     assert_eq!(runs.read_upload(&meta().run).unwrap(), Some(b"a\0b".to_vec()));
-    runs.remove_old(meta().began + TimeDelta::days(31)).unwrap();
+    runs.remove_old(meta().began + TimeDelta::days(31), |_| true).unwrap();
     assert_eq!(runs.read_upload(&meta().run).unwrap(), None);
 }

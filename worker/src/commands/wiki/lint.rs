@@ -5,8 +5,9 @@
 
 use super::requests::{describe_outcome, request_change};
 use super::review::find_deep;
-use super::{CheckReport, OpenedWiki, validate};
+use super::{CheckReport, OpenedWiki, VaultWiki, validate};
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::temporal::is_nothing_running;
 use anyhow::Context;
 use chrono::Utc;
 use std::time::Duration;
@@ -89,16 +90,23 @@ pub(super) async fn run(wiki: &OpenedWiki, changes: LintChanges, out: CommandOut
     }
     let exit = CheckReport { findings, checked: contents.pages.len() + 1 }.print(out)?;
     if let Some(vault) = wiki.vault.as_ref().filter(|_| is_due) {
-        // The report does not depend on it.
-        let noting = request_change(&vault.config, &vault.name, WikiRequest::Lint);
-        match tokio::time::timeout(LOG_PATIENCE, noting).await {
-            Ok(Ok(WikiRunOutput::Done { .. })) => {}
-            Ok(Ok(refused @ WikiRunOutput::Refused { .. })) => {
-                eprintln!("the check is not noted in the log: {}", describe_outcome(&refused, ""));
-            }
-            Ok(Err(e)) => eprintln!("the check is not noted in the log: {e:#}"),
-            Err(_) => eprintln!("the check is noted in the log as soon as a worker runs for the vault"),
-        }
+        note_check(vault).await?;
     }
     Ok(if is_refused { CommandExit::Refused } else { exit })
+}
+
+/// Has the check noted in the log of the wiki. The report does not depend on it.
+async fn note_check(vault: &VaultWiki) -> anyhow::Result<()> {
+    let noting = request_change(&vault.config, &vault.name, WikiRequest::Lint);
+    // A server and a worker of this command's own end in order. Another server keeps the request.
+    let patience = if is_nothing_running(&vault.config).await? { Duration::MAX } else { LOG_PATIENCE };
+    match tokio::time::timeout(patience, noting).await {
+        Ok(Ok(WikiRunOutput::Done { .. })) => {}
+        Ok(Ok(refused @ WikiRunOutput::Refused { .. })) => {
+            eprintln!("the check is not noted in the log: {}", describe_outcome(&refused, ""));
+        }
+        Ok(Err(e)) => eprintln!("the check is not noted in the log: {e:#}"),
+        Err(_) => eprintln!("the check is noted in the log as soon as a worker runs for the vault"),
+    }
+    Ok(())
 }

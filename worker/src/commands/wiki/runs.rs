@@ -4,6 +4,7 @@
 
 use super::requests::{NamedRun, describe_outcome, find_run, print_outcome, request_change};
 use super::{OpenedWikis, open_vault};
+use crate::cli::ResolveArgs;
 use crate::cli::output::{CommandError, CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
 use crate::cli::wiki::RunsCommand;
 use crate::config::StewardConfig;
@@ -26,11 +27,15 @@ use steward_workflows::{WikiRequest, WikiRunOutput};
 pub(crate) async fn resolve_run(
     config: &StewardConfig,
     kind: ResolutionKind,
-    name: &str,
+    resolution: &ResolveArgs,
     out: CommandOutput,
 ) -> anyhow::Result<Option<CommandExit>> {
+    let [name] = resolution.actions.as_slice() else { return Ok(None) };
     let Ok(root) = config.vault_folder().and_then(|vault| Ok(VaultRoot::open(vault)?)) else { return Ok(None) };
     let Ok(NamedRun { run, .. }) = find_run(&root, name) else { return Ok(None) };
+    if resolution.by.is_some() || resolution.reason.is_some() {
+        bail!(CommandError::Usage(format!("{run} is a run of a wiki: leave out --by and --reason")));
+    }
     let run = run.to_string();
     let command = match kind {
         ResolutionKind::Undo => RunsCommand::Revert { run, keep_edited: false },
