@@ -116,13 +116,7 @@ fn a_person_commits_what_a_verifier_refused_under_the_record_of_the_run() {
     writer.reject_by_verifier(&run, at(3), "rejected by the verifier: unsupported").unwrap();
     assert!(run.is_rejected_by_verifier().unwrap());
     let seen = run.read_staged().unwrap().unwrap().0.hash();
-    let approval = RunApproval {
-        at: chrono::Utc::now(),
-        staged: &seen,
-        by: "ann",
-        override_reason: Some("page 2"),
-        in_terminal: true,
-    };
+    let approval = RunApproval { staged: &seen, by: "ann", override_reason: Some("page 2"), in_terminal: true };
     let committed = writer.commit_staged(&run, Some(&approval), run.meta.began, &WorkflowRef::default()).unwrap();
     assert_eq!(committed.receipt.record.as_str(), format!("event/steward-wiki-{}-allotment.md", name()));
     assert!(desk.file(&format!("{FOLDER}/summaries/summary-lease.md")).exists());
@@ -144,13 +138,7 @@ fn a_run_that_was_committed_gets_no_other_record_afterwards() {
     writer.reject_by_verifier(&run, at(3), "rejected by the verifier: unsupported").unwrap();
     stop::resume_vault(writer.root(), &stopped).unwrap();
     let seen = run.read_staged().unwrap().unwrap().0.hash();
-    let approval = RunApproval {
-        at: chrono::Utc::now(),
-        staged: &seen,
-        by: "ann",
-        override_reason: Some("page 2"),
-        in_terminal: true,
-    };
+    let approval = RunApproval { staged: &seen, by: "ann", override_reason: Some("page 2"), in_terminal: true };
     writer.commit_staged(&run, Some(&approval), run.meta.began, &WorkflowRef::default()).unwrap();
     assert_eq!(writer.record_ended_runs().unwrap(), []);
     assert_eq!(records(&desk), [""; 0]);
