@@ -65,7 +65,7 @@ fn a_link_is_corrected_if_one_page_alone_is_meant_and_its_words_stay() {
         page("plot-12", "", "A.\n"),
         page("plot-12x", "", "B.\n"),
         page("a-b", "", "C.\n"),
-        page("ab", "", "D.\n"),
+        read("ab", &page("ab", "", "D.\n").document.as_str().replace("Of ab", "Of a b")),
     ];
     let (text, changes) = fix_alone(&pages);
     let expected = body
