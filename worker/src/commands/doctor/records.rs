@@ -13,7 +13,7 @@ use chrono::Utc;
 use steward_domain::record::plain_text::count_noun;
 use steward_server::views::VaultViews;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::{FILE, Index, StateCounts, SyncReport};
+use steward_vault::index::{DifferenceKind, FILE, Index, StateCounts, SyncReport};
 use steward_vault::wiki::create::list_wikis;
 
 /// Checks the index, and every note by it.
@@ -39,13 +39,12 @@ pub(super) async fn check_records(
         findings.add_ok("index", "agrees with every file");
     } else {
         let count = count_noun(differences.len() as u64, "file");
-        match is_served {
-            true => findings.add_fault(
-                "index",
-                format!("another state than {count}: a worker reads them within a minute; otherwise run `steward index rebuild`"),
-            ),
-            // What was changed since is read as soon as something runs.
-            false => findings.add_note("index", format!("{count} changed since the index was read; the next start reads them")),
+        let is_new = differences.iter().all(|difference| difference.differs == DifferenceKind::NotIndexed);
+        if is_new && !is_served {
+            findings.add_note("index", format!("{count} came since the index was read: the next start reads them"));
+        } else {
+            let fix = "a running worker reads them again within a minute; otherwise run `steward index rebuild`";
+            findings.add_fault("index", format!("{count} differ: {fix}"));
         }
     }
     list_findings(config, root, &index, findings).await
