@@ -79,9 +79,11 @@ pub(super) fn change(
         }
         WikiRequest::Confirm { page } => Ok(describe_manual(writer.confirm_wiki_page(&request, page)?)),
         WikiRequest::Fix { pages: true } if mode != WikiMode::Live => {
-            let message =
-                format!("pages are not corrected while STEWARD_WIKI_MODE is {mode}: set it to live for this command");
-            Ok(refuse_with(CONFLICT, &message))
+            let mut rendered = describe_manual(writer.render_wiki_files(&request)?);
+            if let WikiRunOutput::Done { notes, .. } = &mut rendered {
+                notes.push(format!("no page was corrected, because STEWARD_WIKI_MODE is {mode}"));
+            }
+            Ok(rendered)
         }
         WikiRequest::Fix { pages: false } => Ok(describe_manual(writer.render_wiki_files(&request)?)),
         WikiRequest::Fix { pages: true } => {
