@@ -79,22 +79,13 @@ pub(super) fn change(
         }
         WikiRequest::Confirm { page } => Ok(describe_manual(writer.confirm_wiki_page(&request, page)?)),
         WikiRequest::Fix { pages: true } if mode != WikiMode::Live => {
-            let mut rendered = describe_manual(writer.render_wiki_files(&request)?);
-            if let WikiRunOutput::Done { notes, .. } = &mut rendered {
-                notes.push(format!("no page was corrected, because STEWARD_WIKI_MODE is {mode}"));
-            }
-            Ok(rendered)
+            let held = format!("no page was corrected, because STEWARD_WIKI_MODE is {mode}");
+            Ok(describe_manual_with(vec![held], writer.render_wiki_files(&request)?))
         }
         WikiRequest::Fix { pages: false } => Ok(describe_manual(writer.render_wiki_files(&request)?)),
         WikiRequest::Fix { pages: true } => {
-            let FixedWiki { run, mut notes } = writer.fix_wiki(&request)?;
-            Ok(match describe_manual(run) {
-                WikiRunOutput::Done { record, source, notes: displaced } => {
-                    notes.extend(displaced);
-                    WikiRunOutput::Done { record, source, notes }
-                }
-                refused @ WikiRunOutput::Refused { .. } => refused,
-            })
+            let FixedWiki { run, notes } = writer.fix_wiki(&request)?;
+            Ok(describe_manual_with(notes, run))
         }
         WikiRequest::Lint => Ok(describe_manual(writer.log_wiki_check(&request)?)),
         WikiRequest::Approve { override_reason: Some(reason), .. } if reason.trim().is_empty() => {
@@ -206,7 +197,12 @@ fn revert(
 }
 
 fn describe_manual(done: ManualRun) -> WikiRunOutput {
-    let notes = done.displaced.iter().map(|path| format!("what was edited there is in {path}")).collect();
+    describe_manual_with(Vec::new(), done)
+}
+
+/// The outcome with these notes first.
+fn describe_manual_with(mut notes: Vec<String>, done: ManualRun) -> WikiRunOutput {
+    notes.extend(done.displaced.iter().map(|path| format!("what was edited there is in {path}")));
     WikiRunOutput::Done { record: done.receipt.map(|receipt| receipt.record), source: None, notes }
 }
 

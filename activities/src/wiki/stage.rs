@@ -122,9 +122,8 @@ pub(super) fn check_stop(root: &VaultRoot, begun: Option<&RunMeta>) -> Option<St
 
 /// The refusal of a wiki that nobody has accepted.
 pub(super) fn check_accepted(wiki: &ReadWiki, name: &str) -> Option<StageIngestOutput> {
-    let fix = format!("read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {name} --accept`");
-    let message = format!("nobody has accepted the wiki `{name}`: {fix}");
-    wiki.accepted.is_none().then_some(StageIngestOutput::Refused { status: CONFLICT, message })
+    let refuse = |message| StageIngestOutput::Refused { status: CONFLICT, message };
+    wiki.check_accepted(name).err().map(refuse)
 }
 
 /// Begins a run, or goes on with it. One that has ended is refused.

@@ -337,11 +337,11 @@ fn read_proposal(case: &ResolutionCase<'_>) -> Result<Option<MutationProposal>, 
 /// Refuses what happened in a wiki, whose runs are resolved by commands of their own.
 fn refuse_wiki_change(record: &AuditDraft) -> Result<(), ResolutionRefusal> {
     let Some(mark) = &record.wiki else { return Ok(()) };
-    let what = match record.kind {
-        ActionKind::Wiki => format!("a run: `steward wiki runs revert {}` takes it back", mark.run.short()),
-        _ => "no run, and stays".to_owned(),
+    let fix = match record.kind {
+        ActionKind::Wiki => format!("`steward wiki runs revert {}` takes the run back", mark.run.short()),
+        _ => "it cannot be undone".to_owned(),
     };
-    Err(ResolutionRefusal::Record { reason: format!("{} is a change of the wiki `{}`, {what}", record.id, mark.wiki) })
+    Err(ResolutionRefusal::Record { reason: format!("{} is a record of the wiki `{}`: {fix}", record.id, mark.wiki) })
 }
 
 fn check_pending(case: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {

@@ -3,7 +3,7 @@
 //! If pages changed meanwhile and the run is made again, it may be committed only if it does the same: it makes or extends the same
 //! files, and adds the same blocks or sets the same ones into a dispute, wherever they stand on the page.
 
-use super::claims::{BlockKind, read_claims};
+use super::claims::{BlockKind, PageBlock, read_claims};
 use super::page::read_page;
 use super::plan::RunFile;
 
@@ -48,7 +48,7 @@ fn list_file_effects(file: &RunFile) -> Vec<BlockEffect> {
 fn list_blocks(file: &str, is_new: bool, bytes: &[u8]) -> Vec<BlockEffect> {
     let Some(page) = read_page(file, bytes).page else { return Vec::new() };
     let disputed = &page.body.disputed;
-    let effect = |block: &super::claims::PageBlock| BlockEffect {
+    let effect = |block: &PageBlock| BlockEffect {
         file: file.to_owned(),
         is_new,
         is_heading: block.kind == BlockKind::Heading,

@@ -10,7 +10,7 @@ mod page_names;
 mod see_also;
 mod sources;
 
-pub(super) use links::{list_dangling_names, map_missed_pages};
+pub(super) use links::{list_dangling_names, map_missed_pages, modernize_path};
 pub(super) use page_names::{LooseNames, PageNames};
 pub(super) use see_also::find_unlinked_pairs;
 pub use sources::SourceImpact;

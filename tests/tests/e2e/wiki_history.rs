@@ -1,20 +1,11 @@
 //! What a wiki said earlier, what its log says, and a wiki that has lost its manifest, on the real binary.
 
-use crate::wiki_runs::{Desk, LEASE};
+use crate::wiki_query::ingested;
+use crate::wiki_runs::Desk;
 use chrono::Utc;
 use serde_json::Value;
 
 const ROOF: &str = "# The roof\n\nThe shed of Plot 12 has a new roof since May.\n";
-
-/// A wiki with one document, of which the run was taken back.
-async fn desk() -> Desk {
-    let desk = Desk::new().await;
-    let worker = desk.world.worker().await;
-    desk.wiki(&["init", "allotment"]).await.expect(0);
-    desk.ingest(&desk.write("2026-11-20-lease.md", LEASE)).await;
-    worker.stop().await;
-    desk
-}
 
 /// The name of the newest run.
 async fn find_newest(desk: &Desk) -> String {
@@ -28,7 +19,7 @@ fn list_statements(report: &Value) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_wiki_says_what_it_said_before_a_run_was_taken_back_and_before_a_person_edited() {
-    let desk = desk().await;
+    let desk = ingested().await;
     let _worker = desk.world.worker().await;
     let why = async |arguments: &[&str]| {
         desk.wiki(&[&["why", "allotment", "plot-12", "--json"], arguments].concat()).await.json()
@@ -60,7 +51,7 @@ async fn a_wiki_says_what_it_said_before_a_run_was_taken_back_and_before_a_perso
 
 #[tokio::test]
 async fn the_log_is_searched_by_all_words_the_newest_entry_first() {
-    let desk = desk().await;
+    let desk = ingested().await;
     let search = async |arguments: &[&str]| -> Vec<String> {
         let found = desk.wiki(&[&["search", "allotment"], arguments, &["--log", "--json"]].concat()).await.expect(0);
         let found = found.json();
@@ -78,7 +69,7 @@ async fn the_log_is_searched_by_all_words_the_newest_entry_first() {
 
 #[tokio::test]
 async fn a_wiki_that_lost_its_manifest_goes_on_by_the_accepted_text_and_says_where_that_is() {
-    let desk = desk().await;
+    let desk = ingested().await;
     let _worker = desk.world.worker().await;
     std::fs::remove_file(desk.world.vault.path().join("wiki/allotment/KNOWLEDGE.md")).unwrap();
     let shown = desk.wiki(&["status", "--json"]).await.expect(0).json();
@@ -105,7 +96,7 @@ async fn a_wiki_that_lost_its_manifest_goes_on_by_the_accepted_text_and_says_whe
 
 #[tokio::test]
 async fn a_manifest_that_wants_signed_sources_takes_none() {
-    let desk = desk().await;
+    let desk = ingested().await;
     let _worker = desk.world.worker().await;
     desk.edit("KNOWLEDGE.md", |text| text.replace("signing: optional", "signing: required"));
     let folder = desk.world.vault.path().join("wiki/allotment").display().to_string();

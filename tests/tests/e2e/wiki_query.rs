@@ -8,7 +8,7 @@ use steward_tests::steward::Steward;
 const QUOTE: &str = "The lease of Plot 12 ends on 31 March 2027.";
 
 /// A wiki whose pages were made by fixed rules.
-async fn ingested() -> Desk {
+pub(crate) async fn ingested() -> Desk {
     let desk = Desk::new().await;
     let worker = desk.world.worker().await;
     desk.wiki(&["init", "allotment"]).await.expect(0);

@@ -64,13 +64,7 @@ impl VaultWriter {
             });
         }
         let wiki = read_wiki(self.root(), request.wiki, &folder)?;
-        if wiki.accepted.is_none() {
-            let fix = format!(
-                "read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {} --accept`",
-                request.wiki
-            );
-            return Err(WikiRunError::refuse(format!("nobody has accepted the wiki `{}`: {fix}", request.wiki)));
-        }
+        wiki.check_accepted(request.wiki).map_err(WikiRunError::Refused)?;
         let chosen = self.choose_pages(&wiki)?;
         let notes = chosen.list_notes();
         if chosen.files.is_empty() && wiki.state.is_rendered(request.at) {

@@ -308,9 +308,7 @@ fn check_staging(meta: &RunMeta, wiki: &ReadWiki, files: &[RunFile]) -> Result<(
     if wiki.state.folder != meta.folder {
         return Err(WikiRunError::refuse(format!("{} is not the folder of the wiki {}", meta.folder, meta.wiki)));
     }
-    if wiki.accepted.is_none() {
-        return Err(WikiRunError::refuse(format!("nobody has accepted the wiki `{}`", meta.wiki)));
-    }
+    wiki.check_accepted(&meta.wiki).map_err(WikiRunError::Refused)?;
     match files.iter().find(|file| file.path.kind() != WikiFileKind::Page) {
         Some(file) => Err(WikiRunError::refuse(format!("{} is not a page", file.path))),
         None => Ok(()),

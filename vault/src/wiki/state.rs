@@ -36,6 +36,18 @@ pub struct ReadWiki {
     pub accepted: Option<AcceptedFiles>,
 }
 
+impl ReadWiki {
+    /// Checks that a person has accepted the wiki of this name.
+    ///
+    /// # Errors
+    /// What to do.
+    pub fn check_accepted(&self, name: &str) -> Result<(), String> {
+        let fix = format!("read its KNOWLEDGE.md and AGENTS.md, then run `steward wiki validate {name} --accept`");
+        let refusal = || format!("nobody has accepted the wiki `{name}`: {fix}");
+        self.accepted.is_some().then_some(()).ok_or_else(refusal)
+    }
+}
+
 /// Why a wiki cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadWikiError {

@@ -97,7 +97,7 @@ struct StatusWikis {
 }
 
 impl StatusWikis {
-    /// What cannot be listed counts as nothing: `steward wiki status` says why.
+    /// A folder that cannot be listed counts as nothing: `steward wiki status` says why.
     fn read(root: &VaultRoot) -> Self {
         let runs = StagedRuns::new(root).list().unwrap_or_default();
         Self {

@@ -162,8 +162,9 @@ async fn init(vault: Option<&Path>, name: &str, out: CommandOutput) -> anyhow::R
     let OpenedWikis { config, root } = open_vault(vault)?;
     let template = render_wiki(name, Utc::now())?;
     let manifest = root.path().join(WIKIS_FOLDER).join(name).join(MANIFEST_FILE);
-    if let Some(accepted) = find_accepted(&root, name)?.filter(|_| manifest.symlink_metadata().is_err()) {
-        let text = accepted.files.get(MANIFEST_FILE).cloned().unwrap_or_default();
+    if let Some(accepted) = find_accepted(&root, name)?.filter(|_| manifest.symlink_metadata().is_err())
+        && let Some(text) = accepted.files.get(MANIFEST_FILE).cloned()
+    {
         create_wiki(&root, name, &[NewFile { name: MANIFEST_FILE, text }])?;
         let restored = format!("{MANIFEST_FILE} is restored as it was accepted last, see {}", accepted.record);
         out.print_value(&json!({"wiki": name, "restored": accepted.record}), || restored)?;

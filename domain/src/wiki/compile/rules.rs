@@ -105,7 +105,6 @@ pub fn compile_source(input: &CompileInput<'_>) -> CompiledSource {
         made.notes.push(format!("there is a summary `{summary}` already, and it stays as it is"));
     } else {
         made.pages.extend(compiler.write_summary(&summary, &concepts, &mut made.notes));
-        made.notes.extend(compiler.describe_rest());
     }
     for concept in &concepts {
         match compiler.write_concept(concept, &summary) {
@@ -191,7 +190,9 @@ impl<'a> Compiler<'a> {
         text.add_paragraph(EXTRACT_LINE);
         text.add_paragraph(&format!("# {}", escape_one_line(title)));
         let mut first = None;
-        for (section, sentences) in self.list_leads() {
+        let leads = self.list_leads();
+        notes.extend(self.describe_rest(leads.iter().map(|(_, sentences)| sentences.len()).sum()));
+        for (section, sentences) in leads {
             if !section.heading.is_empty() && section.heading.to_lowercase() != title.to_lowercase() {
                 text.add_paragraph(&format!("## {}", escape_one_line(&section.heading)));
             }
@@ -233,25 +234,18 @@ impl<'a> Compiler<'a> {
         leads
     }
 
-    /// What the summary leaves out; `None` if it has everything that can be quoted.
-    fn describe_rest(&self) -> Option<String> {
+    /// What a summary with so many sentences leaves out, one line each.
+    fn describe_rest(&self, taken: usize) -> impl Iterator<Item = String> {
         let sentences = self.sections.iter().flat_map(|section| &section.sentences);
         let all = sentences.filter(|one| self.anchor(one).is_some()).count();
-        let taken: usize = self.list_leads().iter().map(|(_, sentences)| sentences.len()).sum();
-        let tables = count_tables(self.input.text.as_str());
-        let tables = match tables {
-            0 => String::new(),
-            _ => format!("{} left out, as fixed rules read no tables", count_noun(tables, "table")),
-        };
         let rest = (taken < all).then(|| {
             let all = count_noun(all as u64, "sentence");
             format!("the summary has {taken} of {all}; the others are on no page unless a concept quotes them")
         });
-        match rest {
-            Some(rest) if tables.is_empty() => Some(rest),
-            Some(rest) => Some(format!("{rest}; {tables}")),
-            None => (!tables.is_empty()).then_some(tables),
-        }
+        let tables = count_tables(self.input.text.as_str());
+        let tables =
+            (tables > 0).then(|| format!("{} left out, as fixed rules read no tables", count_noun(tables, "table")));
+        rest.into_iter().chain(tables)
     }
 
     /// The page of a concept; `None` if it has a section of this source already.

@@ -3,7 +3,7 @@
 //! No value is invented: a source is named by the id that the registry has for its path.
 
 use crate::record::frontmatter::{self, Document, FieldEdit};
-use crate::wiki::SOURCES_FOLDER;
+use crate::wiki::lint::modernize_path;
 use crate::wiki::page::{LEGACY_SCHEMA, is_source_path};
 use crate::wiki::registry::WikiSource;
 use crate::wiki::standard::Doctype;
@@ -62,7 +62,7 @@ fn name_sources(items: &[Value], sources: &BTreeMap<String, WikiSource>) -> Vec<
 }
 
 fn find_source(path: &str, sources: &BTreeMap<String, WikiSource>) -> Option<String> {
-    let path = path.strip_prefix("raw/").map_or_else(|| path.to_owned(), |rest| format!("{SOURCES_FOLDER}/{rest}"));
+    let path = modernize_path(path);
     sources.values().find(|source| source.path == path).map(|source| source.id.clone())
 }
 

@@ -119,7 +119,7 @@ fn list_rendered_lines(page: &WikiPage) -> BTreeSet<usize> {
 }
 
 /// The path of a file of an earlier draft as it is called now.
-pub(super) fn modernize_path(file: &str) -> String {
+pub(in crate::wiki) fn modernize_path(file: &str) -> String {
     let file = ["wiki/", "entries/"].iter().find_map(|old| file.strip_prefix(old)).unwrap_or(file);
     file.strip_prefix("raw/").map_or_else(|| file.to_owned(), |rest| format!("{SOURCES_FOLDER}/{rest}"))
 }

@@ -80,7 +80,7 @@ fn list_ends(root: &VaultRoot, wiki: &str) -> Result<BTreeMap<String, WikiSource
             ends.insert(source.path, WikiSourceState::Reverted);
         }
     }
-    // What cannot be listed says nothing about any source.
+    // A folder that cannot be listed says nothing about any source.
     for run in StagedRuns::new(root).list().unwrap_or_default() {
         let state = match run.status.state {
             RunState::Pending | RunState::Verifying => WikiSourceState::Waiting,

@@ -31,19 +31,18 @@ pub(crate) async fn resolve_run(
     out: CommandOutput,
 ) -> anyhow::Result<Option<CommandExit>> {
     let [name] = resolution.actions.as_slice() else { return Ok(None) };
+    let to_command: fn(String) -> RunsCommand = match kind {
+        ResolutionKind::Undo => |run| RunsCommand::Revert { run, keep_edited: false },
+        ResolutionKind::Confirm => |run| RunsCommand::Approve { run },
+        ResolutionKind::Dismiss => |run| RunsCommand::Reject { run },
+        _ => return Ok(None),
+    };
     let Ok(root) = config.vault_folder().and_then(|vault| Ok(VaultRoot::open(vault)?)) else { return Ok(None) };
     let Ok(NamedRun { run, .. }) = find_run(&root, name) else { return Ok(None) };
     if resolution.by.is_some() || resolution.reason.is_some() {
         bail!(CommandError::Usage(format!("{run} is a run of a wiki: leave out --by and --reason")));
     }
-    let run = run.to_string();
-    let command = match kind {
-        ResolutionKind::Undo => RunsCommand::Revert { run, keep_edited: false },
-        ResolutionKind::Confirm => RunsCommand::Approve { run },
-        ResolutionKind::Dismiss => RunsCommand::Reject { run },
-        _ => return Ok(None),
-    };
-    carry_out(config, &root, command, out).await.map(Some)
+    carry_out(config, &root, to_command(run.to_string()), out).await.map(Some)
 }
 
 pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {

@@ -15,6 +15,8 @@ use steward_vault::wiki::search::{find_sources, search_indexed};
 
 /// The most pages that are shown.
 const MAX_HITS: usize = 10;
+/// The most entries of the log that are shown.
+const MAX_ENTRIES: usize = 20;
 
 pub(super) async fn run(
     wiki: &OpenedWiki,
@@ -41,9 +43,6 @@ pub(super) async fn run(
     })?;
     Ok(CommandExit::Ok)
 }
-
-/// The most entries of the log that are shown.
-const MAX_ENTRIES: usize = 20;
 
 /// Shows the entries of the log that hold all words, the newest first.
 pub(super) fn search_log(
