@@ -196,11 +196,12 @@ test-model: .tools/model/.installed $(TEMPORAL)
 # 10 to 20 minutes.
 bench-wiki: .tools/wiki-bench/.installed
 	cargo build --release --quiet -p steward-vault --example wiki_at_size
-	PYTHONPATH=.tools/wiki-bench python3 -B tests/wiki_bench/bench.py target/release/examples/wiki_at_size
+	RIPGREP=.tools/wiki-bench/bin/rg PYTHONPATH=.tools/wiki-bench python3 -B tests/wiki_bench/bench.py target/release/examples/wiki_at_size
 
 .tools/wiki-bench/.installed:
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/wiki-bench \
 	  rank_bm25==0.2.2 numpy "jsonschema[format]==4.26.0" pyyaml==6.0.4
+	@cargo install --quiet --locked --root .tools/wiki-bench ripgrep@14.1.1
 	@touch $@
 
 # Public corpora of prompt injection through the whole house, with the offline clerk and with a model that is

@@ -3,7 +3,7 @@
 //! [`standard`] says which frontmatter is valid, and [`manifest`] what a wiki's `KNOWLEDGE.md` and the views of it amount
 //! to. [`page`] reads a page, wider than the standard; [`index_page`], [`log`], [`graph`] and [`registry`] are the files that code
 //! writes. [`compile`] and [`writer`] make pages of a source, and [`verify`] judges them. [`effects`] says what a run does to pages. [`verifier`] asks a model about them, [`planted`] measures it, and [`gates`] decides what happens
-//! to a run. [`query`] answers questions, [`review`] has a model read pages for what is wrong, [`pairs`] compares claims, [`gold`] compares answers with earlier ones, [`cost`] says what pages took, [`settle`] ends disputes, [`lint`] finds what is wrong with a wiki without a model, and [`fix`] corrects some of it. Nothing here opens a file.
+//! to a run. [`query`] answers questions, [`review`] has a model read pages for what is wrong, [`pairs`] compares claims, [`gold`] compares answers with earlier ones, [`cost`] says what pages took, [`settle`] ends disputes, [`grep`] finds lines, [`lint`] finds what is wrong with a wiki without a model, and [`fix`] corrects some of it. Nothing here opens a file.
 
 pub mod assemble;
 mod body;
@@ -18,6 +18,7 @@ pub mod fix;
 pub mod gates;
 pub mod gold;
 pub mod graph;
+pub mod grep;
 pub mod index_page;
 pub mod lint;
 pub mod log;

@@ -2,7 +2,7 @@
 
     python3 tests/wiki_bench/bench.py EXAMPLE [PAGES [ROUNDS]]
 
-EXAMPLE is `wiki_at_size` of the vault's crate, built for release; the packages of the baselines are in PYTHONPATH. Each operation runs ROUNDS
+EXAMPLE is `wiki_at_size` of the vault's crate, built for release; the packages of the baselines are in PYTHONPATH, and RIPGREP names the binary of ripgrep. Each operation runs ROUNDS
 times (nine), each time in a new process and beside its baseline. Only the runs of the ingest follow each other in one process, as in the server.
 The table shows medians. The bench fails if a result is wrong, never because of a time.
 """
@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import baselines
 import pages
@@ -112,6 +113,27 @@ def measure_checks(bench):
     print(f"The lint held at most {peak:.0f} MiB.")
 
 
+def measure_grep(bench, words):
+    """A word that stands in fewer lines than are shown, beside ripgrep."""
+    ripgrep = os.environ.get("RIPGREP", "rg")
+    wiki = bench.vault / pages.WIKI
+    for word in reversed(words.all):
+        command = [ripgrep, "--no-ignore", "--line-number", "--no-heading", "--with-filename", word, "."]
+        found = subprocess.run(command, cwd=wiki, capture_output=True, text=True, check=False).stdout.splitlines()
+        if 20 <= len(found) < 200:
+            break
+    ours, theirs = [], []
+    for _ in range(bench.rounds):
+        ours.append(bench.run("grep", word))
+        begin = time.perf_counter()
+        subprocess.run(command, cwd=wiki, capture_output=True, check=False)
+        theirs.append((time.perf_counter() - begin) * 1_000)
+    lines = {(path, line) for path, line in ours[-1]["lines"]}
+    expected = {(one.split(":")[0].removeprefix("./"), int(one.split(":")[1])) for one in found}
+    bench.expect(lines == expected and not ours[-1]["is_cut"], f"grep {word}: {sorted(lines ^ expected)[:5]}")
+    bench.add_row("grep of a word, beside ripgrep with its start", [run["wall_ms"] for run in ours], theirs, "≤ 2× ripgrep")
+
+
 def measure_memory(bench, words):
     file, vault = bench.vault / "large.md", bench.vault / "other"
     text = "".join(f"{words.make_sentence()}\n" for _ in range(20_000)).encode()
@@ -135,6 +157,7 @@ def main():
         print("| what | ours | baseline | ratio | goal |\n|---|---|---|---|---|")
         measure_search(bench, plan, words)
         measure_ingest(bench, sources, plan, words)
+        measure_grep(bench, words)
         measure_memory(bench, words)
         pages.plant_faults(bench.vault / pages.WIKI, plan, random.Random(56))
         measure_checks(bench)

@@ -11,6 +11,7 @@ pub mod identity;
 pub(crate) mod json_lines;
 pub mod operator_log;
 pub mod private;
+pub(crate) mod read_cache;
 pub mod root;
 pub mod steward_folder;
 pub mod storage;

@@ -12,6 +12,7 @@ use super::standard::{self, Doctype, FieldPath};
 use crate::record::frontmatter::{self, Document, RecordFields};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use std::sync::Arc;
 
 pub use super::body::{DisputedBlock, LinkTarget, PageLink};
 
@@ -51,8 +52,9 @@ pub struct WikiPage {
     pub aliases: Vec<String>,
     /// What the frontmatter says in one sentence, or else the first sentence of the body; at most [`MAX_SUMMARY`].
     pub summary: String,
-    pub document: Document,
-    pub body: BodyFacts,
+    /// Shared, as are the facts of the body: a page that did not change is read once and handed out often.
+    pub document: Arc<Document>,
+    pub body: Arc<BodyFacts>,
 }
 
 /// What reading a file came to.
@@ -244,8 +246,8 @@ fn make_page(file: &str, document: Document, body: BodyFacts) -> Option<WikiPage
         tags: list_texts(fields.get("tags")).collect(),
         aliases: list_texts(find_metadata(fields, &["steward", "aliases"])).collect(),
         summary,
-        document,
-        body,
+        document: Arc::new(document),
+        body: Arc::new(body),
     })
 }
 

@@ -221,6 +221,19 @@ async fn a_search_finds_the_same_with_and_without_the_index() {
         let found = desk.wiki(&["why", &elsewhere, query, "--json"]).await.json();
         assert_eq!(named["match_type"], found["match_type"], "{query}");
     }
+    let by_name = desk.wiki(&["grep", "allotment", "stop(cock|valve) is", "--json"]).await.expect(0).json();
+    let by_folder = desk.wiki(&["grep", &elsewhere, "STOP(cock|valve) IS", "-i", "--json"]).await.expect(0).json();
+    assert_eq!(by_name, by_folder);
+    let shown = desk.wiki(&["grep", "allotment", "A stopcock", "--path", "sources/**", "-C", "1"]).await.expect(0).out;
+    let number = LEASE.lines().position(|line| line.starts_with("A stopcock")).unwrap();
+    let source =
+        by_name["hits"].as_array().unwrap().iter().find(|hit| hit["path"].as_str().unwrap().starts_with("sources/"));
+    let path = source.unwrap()["path"].as_str().unwrap();
+    assert!(shown.contains(&format!("{path}-{number}- \n{path}:{}: A stopcock", number + 1)), "{shown}");
+    let refused = desk.wiki(&["grep", "allotment", "a("]).await.expect(2);
+    assert!(refused.err.contains("PATTERN: unclosed group"), "{refused}");
+    let none = desk.wiki(&["grep", "allotment", "nothing.of.this"]).await.expect(0).out;
+    assert!(none.starts_with("No line of ") && none.contains("files matches."), "{none}");
     let checked = desk.steward.run(&["index", "check"]).await.expect(0);
     assert!(!checked.out.contains("wiki/"), "{checked}");
     drop(worker);

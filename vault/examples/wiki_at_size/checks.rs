@@ -7,11 +7,14 @@ use crate::{WIKI, compute_time};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::path::Path;
+use std::time::Instant;
 use steward_domain::wiki::MANIFEST_FILE;
 use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::finding::WikiFinding;
+use steward_domain::wiki::grep::LinePattern;
 use steward_vault::wiki::chain::{ManifestPlace, check_manifest, read_manifest};
 use steward_vault::wiki::folder::WikiFolder;
+use steward_vault::wiki::grep::{GrepRequest, MAX_GREP_HITS, MAX_GREP_TIME, grep_wiki};
 use steward_vault::wiki::health::check_wiki;
 use steward_vault::wiki::quotes::lint_quotes;
 
@@ -48,6 +51,18 @@ pub(crate) fn measure_quotes(vault: &Path) -> Result<Value, Box<dyn Error>> {
     let count = |body: &str| read_claims(body, &[]).anchors.len();
     let quotes: usize = contents.pages.iter().map(|page| count(page.document.body())).sum();
     Ok(json!({"wall_ms": wall, "cpu_ms": cpu, "quotes": quotes, "findings": findings.findings.len()}))
+}
+
+/// Finds the lines with a word in the pages and their sources.
+pub(crate) fn measure_grep(vault: &Path, word: &str) -> Result<Value, Box<dyn Error>> {
+    let folder = WikiFolder::open(&vault.join("wiki").join(WIKI))?;
+    let pattern = LinePattern::new(word, false, false)?;
+    let request = GrepRequest { pattern, path: None, context: 0, limit: MAX_GREP_HITS };
+    let watch = Stopwatch::start();
+    let found = grep_wiki(&folder, &request, Instant::now() + MAX_GREP_TIME);
+    let (wall, cpu) = (watch.wall_ms(), watch.cpu_ms());
+    let lines: Vec<Value> = found.hits.iter().map(|hit| json!([hit.path, hit.hit.line])).collect();
+    Ok(json!({"wall_ms": wall, "cpu_ms": cpu, "lines": lines, "is_cut": found.is_cut}))
 }
 
 fn write_findings(file: &Path, findings: &[WikiFinding]) -> Result<(), Box<dyn Error>> {

@@ -30,6 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         ["lint", vault, results] => checks::measure_lint(Path::new(vault), Path::new(results))?,
         ["validate", vault, results] => checks::measure_validate(Path::new(vault), Path::new(results))?,
         ["quotes", vault] => checks::measure_quotes(Path::new(vault))?,
+        ["grep", vault, word] => checks::measure_grep(Path::new(vault), word)?,
         ["add-source", vault, file] => runs::measure_new_source(Path::new(vault), Path::new(file))?,
         _ => return Err("unknown operation, or not its arguments: see main.rs".into()),
     };

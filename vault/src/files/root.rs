@@ -11,6 +11,7 @@ pub use list::NoteListing;
 use crate::files::durable;
 use crate::files::identity;
 use crate::files::private;
+use crate::files::read_cache::ReadCache;
 use crate::files::steward_folder;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, DirBuilder, DirBuilderExt, OpenOptions, OpenOptionsExt};
@@ -76,6 +77,7 @@ pub struct VaultRoot {
     dir: Arc<Dir>,
     /// The folder below which Steward's own files lie, in a vault with a mapping; otherwise they lie in the root.
     steward_folder: Option<Arc<str>>,
+    read_cache: Arc<ReadCache>,
 }
 
 /// Whether the folder of a vault is still where it was opened.
@@ -99,7 +101,12 @@ impl VaultRoot {
         let real = path.canonicalize().map_err(failed)?;
         let dir = Dir::open_ambient_dir(&real, ambient_authority()).map_err(failed)?;
         let steward_folder = identity::read_steward_folder(&dir).map(Arc::from);
-        Ok(Self { path: real, dir: Arc::new(dir), steward_folder })
+        Ok(Self { path: real, dir: Arc::new(dir), steward_folder, read_cache: Arc::default() })
+    }
+
+    /// What is kept of the wikis that were read. All clones of a root share it.
+    pub(crate) fn read_cache(&self) -> &ReadCache {
+        &self.read_cache
     }
 
     /// The folder below which Steward's own files lie, relative to the root; `None` if they lie in the root.

@@ -5,6 +5,7 @@
 
 mod sources;
 
+use crate::files::read_cache::{FileStamp, KeptWiki, ReadCache};
 use crate::files::root::FolderEntry;
 use crate::wiki::threads::map_in_threads;
 use cap_std::ambient_authority;
@@ -107,10 +108,25 @@ impl WikiFolder {
     /// Reads everything.
     #[must_use]
     pub fn read(&self) -> WikiContents {
+        self.read_all(None)
+    }
+
+    /// Reads everything, but for pages and sources that are as they were when they were read last.
+    pub(crate) fn read_changed(&self, cache: &ReadCache) -> WikiContents {
+        self.read_all(Some(cache))
+    }
+
+    fn read_all(&self, cache: Option<&ReadCache>) -> WikiContents {
         let mut wiki = WikiContents::default();
         let files = self.list_files(&mut wiki.findings);
         let candidates: Vec<&String> = files.iter().filter(|file| may_be_page(file)).collect();
-        for read in self.read_pages(&candidates) {
+        let known = cache.map(|cache| cache.find(&self.path)).unwrap_or_default();
+        let mut kept = KeptWiki::default();
+        let pages = map_in_threads(&candidates, |file| self.read_unless_known(file, &known));
+        for (file, (read, stamp)) in candidates.iter().zip(pages) {
+            if let Some(stamp) = stamp.filter(|_| cache.is_some()) {
+                kept.add_page(file, stamp, &read);
+            }
             wiki.pages.extend(read.page);
             wiki.findings.extend(read.findings);
         }
@@ -119,7 +135,10 @@ impl WikiFolder {
             wiki.findings.push(report("", FindingCode::EntryInvalid, &problem, "divide the wiki"));
         }
         wiki.files = files.into_iter().collect();
-        self.read_sources(&mut wiki);
+        self.read_sources(&mut wiki, &known, &mut kept);
+        if let Some(cache) = cache {
+            cache.keep(&self.path, kept);
+        }
         let mut read_text = |file: &str, code| match self.read_text(file, MAX_GENERATED_BYTES) {
             Ok(text) => text,
             Err(fault) => {
@@ -133,22 +152,26 @@ impl WikiFolder {
         wiki
     }
 
-    /// Reads the pages among these files, in their order.
-    fn read_pages(&self, files: &[&String]) -> Vec<PageReading> {
-        map_in_threads(files, |file| self.read_one(file))
+    /// What is known of a file that did not change, or else what it holds. Without a stamp it cannot be read.
+    fn read_unless_known(&self, file: &str, known: &KeptWiki) -> (PageReading, Option<FileStamp>) {
+        let stamp = self.dir.symlink_metadata(file).ok().map(|meta| FileStamp::new(&meta));
+        match stamp.and_then(|stamp| known.find_page(file, stamp)) {
+            Some(read) => (read, stamp),
+            None => self.read_one(file),
+        }
     }
 
-    fn read_one(&self, file: &str) -> PageReading {
-        match self.read_bytes(file, MAX_PAGE_BYTES) {
-            Ok(bytes) => read_page(file, &bytes),
+    fn read_one(&self, file: &str) -> (PageReading, Option<FileStamp>) {
+        match self.read_stamped(file, MAX_PAGE_BYTES) {
+            Ok((bytes, stamp)) => (read_page(file, &bytes), Some(stamp)),
             // A large file of another tool is none of our business.
             Err(ReadFault::TooLarge(_)) if !self.read_start(file).is_ok_and(|start| names_a_page(&start)) => {
-                PageReading::default()
+                (PageReading::default(), None)
             }
             Err(fault) => {
                 let finding =
                     report(file, FindingCode::EntryInvalid, &fault.to_string(), "the page is left alone until then");
-                PageReading { page: None, findings: vec![finding] }
+                (PageReading { page: None, findings: vec![finding] }, None)
             }
         }
     }
@@ -163,6 +186,11 @@ impl WikiFolder {
             Err(ReadFault::Io(e)) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(fault) => Err(fault),
         }
+    }
+
+    /// All files but hidden ones, sorted.
+    pub(crate) fn list_all_files(&self) -> Vec<String> {
+        self.list_files(&mut Vec::new())
     }
 
     /// The files that may be pages, sorted.
@@ -184,17 +212,22 @@ impl WikiFolder {
     #[must_use]
     pub fn read_some(&self, files: &[String]) -> WikiContents {
         let mut wiki = WikiContents::default();
-        let files: Vec<&String> = files.iter().collect();
-        wiki.pages = self.read_pages(&files).into_iter().filter_map(|read| read.page).collect();
+        wiki.pages =
+            map_in_threads(files, |file| self.read_one(file).0).into_iter().filter_map(|read| read.page).collect();
         wiki.files = self.list_files(&mut wiki.findings).into_iter().collect();
         wiki.sources = self.read_registered(&mut wiki).unwrap_or_default();
         wiki
     }
 
     pub(crate) fn read_bytes(&self, file: &str, limit: usize) -> Result<Vec<u8>, ReadFault> {
+        Ok(self.read_stamped(file, limit)?.0)
+    }
+
+    /// Reads a file, and how it was before.
+    fn read_stamped(&self, file: &str, limit: usize) -> Result<(Vec<u8>, FileStamp), ReadFault> {
         let file = self.open_file(file)?;
-        let size = file.metadata()?.len();
-        take_bounded(file, size, limit)
+        let meta = file.metadata()?;
+        Ok((take_bounded(file, meta.len(), limit)?, FileStamp::new(&meta)))
     }
 
     /// The first bytes of a file that is too large to be read.

@@ -109,7 +109,7 @@ pub fn read_wiki(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadWiki,
     };
     let failed = |source| ReadWikiError::Io { path: folder.to_owned(), source };
     let opened = WikiFolder::open(&root.path().join(folder)).map_err(failed)?;
-    let mut contents = opened.read();
+    let mut contents = opened.read_changed(root.read_cache());
     let pages = std::mem::take(&mut contents.pages);
     let broken = contents.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let mut broken: Vec<&String> = broken.map(|finding| &finding.file).filter(|file| may_be_page(file)).collect();

@@ -168,6 +168,32 @@ pub(crate) enum WikiCommand {
         #[arg(long, requires = "log", value_name = "TIME", value_parser = parse_day_begin)]
         after: Option<DateTime<Utc>>,
     },
+    /// Find lines of pages and sources by a regular expression
+    #[command(
+        after_help = "Examples:\n  steward wiki grep allotment \"stop(cock|valve)\"\n  steward wiki grep allotment --fixed \"£40.00\" --path \"sources/**\"\n\n\
+        A folder needs no vault. Nothing is changed. It searches for two seconds at most, with the index or without it."
+    )]
+    Grep {
+        /// The name of a wiki of the vault, or a folder with a KNOWLEDGE.md
+        wiki: String,
+        /// The expression, as in ripgrep; it matches within a line
+        pattern: String,
+        /// Files alone whose path in the wiki is like this: `*` stays in a folder, `**` does not
+        #[arg(long, value_name = "GLOB")]
+        path: Option<String>,
+        /// Take the pattern as it is, not as an expression
+        #[arg(long, short = 'F')]
+        fixed: bool,
+        /// Ignore upper and lower case
+        #[arg(long, short)]
+        ignore_case: bool,
+        /// How many lines above and below are shown: 0 to 5
+        #[arg(long, short = 'C', value_name = "LINES", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=5))]
+        context: u8,
+        /// How many lines are found at most: 1 to 200
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u8).range(1..=200))]
+        limit: u8,
+    },
     /// Ask a wiki a question, and get an answer with the words of its sources
     #[command(
         after_help = "Examples:\n  steward wiki query allotment \"When does the lease end?\"\n  steward wiki query allotment who pays for water --save\n\n\

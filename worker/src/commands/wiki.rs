@@ -1,10 +1,11 @@
 //! The commands `steward wiki …`.
 //!
-//! `validate`, `resolve`, `search`, `why` and `lint` work on any folder, without a vault or a server, and change nothing.
+//! `validate`, `resolve`, `search`, `grep`, `why` and `lint` work on any folder, without a vault or a server, and change nothing.
 
 mod accept;
 mod eval;
 mod gold;
+mod grep;
 mod ingest;
 mod lint;
 mod preview;
@@ -24,6 +25,7 @@ pub(crate) use runs::resolve_run;
 
 use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
 use crate::cli::wiki::WikiCommand;
+use crate::commands::wiki::grep::GrepArguments;
 use crate::commands::wiki::ingest::IngestOptions;
 use crate::commands::wiki::lint::LintChanges;
 use crate::commands::wiki::why::WhyPeriod;
@@ -83,6 +85,11 @@ pub(crate) async fn run(command: WikiCommand, vault: Option<&Path>, out: Command
         WikiCommand::Search { wiki, words, kind, tag, path, .. } => {
             let filter = PageFilter { kind, tag, path };
             search::run(&open_wiki(vault, &wiki)?, &words.join(" "), &filter, out).await
+        }
+        WikiCommand::Grep { wiki, pattern, path, fixed, ignore_case, context, limit } => {
+            let (context, limit) = (usize::from(context), usize::from(limit));
+            let arguments = GrepArguments { pattern, path, fixed, ignore_case, context, limit };
+            grep::run(&open_wiki(vault, &wiki)?, arguments, out)
         }
         WikiCommand::Query { wiki, question, save } => query::ask(vault, &wiki, &question.join(" "), save, out).await,
         WikiCommand::Save { answer, kind } => query::save(vault, answer.as_deref(), &kind, out).await,

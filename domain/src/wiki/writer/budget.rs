@@ -13,7 +13,8 @@ const BASE_CALLS: u64 = 40;
 const BASE_INPUT_TOKENS: u64 = 200_000;
 const BASE_OUTPUT_TOKENS: u64 = 50_000;
 
-/// The limits of a run. No call begins once one of them is reached, so only the last call can exceed those of tokens.
+/// The limits of a run. No call begins once one of them is reached, and no answer gets more tokens than are left. So only what the last
+/// call reads can exceed a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunBudget {
     pub calls: u64,
@@ -104,6 +105,13 @@ impl RunBudget {
             || tokens.prompt_tokens >= self.input_tokens
             || tokens.completion_tokens >= self.output_tokens
     }
+
+    /// How many tokens the next answer may have: those that are left, and at most so many.
+    #[must_use]
+    pub fn limit_answer(&self, usage: &WriterUsage, most: u32) -> u32 {
+        let left = self.output_tokens.saturating_sub(usage.tokens.completion_tokens);
+        u32::try_from(left).unwrap_or(most).min(most)
+    }
 }
 
 impl MeasuredUsage {
@@ -153,6 +161,17 @@ mod tests {
         for (windows, calls) in [(0, 40), (1, 40), (2, 40), (3, 80), (20, 400)] {
             assert_eq!(RunBudget::new(windows, &RunLimits::default()).calls, calls, "{windows}");
         }
+    }
+
+    #[test]
+    fn no_answer_gets_more_tokens_than_are_left() {
+        let usage = |completion_tokens| {
+            let tokens = TokenUsage { completion_tokens, ..TokenUsage::default() };
+            WriterUsage { calls: 1, tokens }
+        };
+        let budget = RunBudget { calls: 9, input_tokens: 9, output_tokens: 900 };
+        let limits = [0, 899, 901].map(|used| budget.limit_answer(&usage(used), 500));
+        assert_eq!((limits, budget.limit_answer(&usage(0), 16_000)), ([500, 1, 0], 900));
     }
 
     #[test]

@@ -208,14 +208,16 @@ impl Transcript {
         if is_stuck(&past) {
             return NextStep::Failed(WriterFailure::WriterStuck);
         }
-        if RunBudget::new(windows, limits).is_spent(&self.count_usage()) {
+        let (budget, usage) = (RunBudget::new(windows, limits), self.count_usage());
+        if budget.is_spent(&usage) {
             return NextStep::Failed(WriterFailure::Budget);
         }
         let form = match self.lines.contains(&TranscriptLine::Form) {
             true => ToolForm::Json,
             false => ToolForm::Native,
         };
-        let conversation = Conversation { past, ..begin_conversation(data.clone(), form) };
+        let begun = begin_conversation(data.clone(), form);
+        let conversation = Conversation { past, max_tokens: budget.limit_answer(&usage, begun.max_tokens), ..begun };
         NextStep::Send { n: self.next_number(), conversation }
     }
 }

@@ -3,6 +3,7 @@
 //! A wiki without a registry has the sources that describe themselves. Nothing outside of `sources/` is read as one.
 
 use super::{HASH, ReadFault, WikiContents, WikiFolder, is_source, report};
+use crate::files::read_cache::{FileStamp, KeptWiki};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use steward_domain::record::frontmatter;
@@ -36,8 +37,8 @@ impl WikiFolder {
         Some(registry.sources)
     }
 
-    /// Reads what is known of the sources, and hashes their files.
-    pub(super) fn read_sources(&self, wiki: &mut WikiContents) {
+    /// Reads what is known of the sources, and hashes their files unless they are as they were.
+    pub(super) fn read_sources(&self, wiki: &mut WikiContents, known: &KeptWiki, kept: &mut KeptWiki) {
         let Some(sources) = self.read_registered(wiki) else { return };
         for source in sources.values() {
             // The hash of another algorithm is not compared, but its file must be there.
@@ -47,7 +48,7 @@ impl WikiFolder {
                 }
                 continue;
             }
-            match self.hash_source(&source.path) {
+            match self.hash_unless_known(&source.path, known, kept) {
                 Ok(hash) => drop(wiki.source_hashes.insert(source.path.clone(), hash)),
                 Err(fault) => {
                     let (code, fix) = (FindingCode::SourceInvalid, "a source is a file in sources/ of at most 32 MiB");
@@ -81,6 +82,24 @@ impl WikiFolder {
             }
         }
         registry
+    }
+
+    fn hash_unless_known(
+        &self,
+        file: &str,
+        known: &KeptWiki,
+        kept: &mut KeptWiki,
+    ) -> Result<Option<String>, ReadFault> {
+        let stamp = self.dir.symlink_metadata(file).ok().map(|meta| FileStamp::new(&meta));
+        let found = stamp.and_then(|stamp| known.find_hash(file, stamp));
+        let hash = match found {
+            Some(hash) => Some(hash),
+            None => self.hash_source(file)?,
+        };
+        if let Some((stamp, hash)) = stamp.zip(hash.as_deref()) {
+            kept.add_hash(file, stamp, hash);
+        }
+        Ok(hash)
     }
 
     /// The hash of a source, as `sha256:<hex>`; `None` if the file is not there.

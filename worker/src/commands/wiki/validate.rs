@@ -43,7 +43,7 @@ fn check_folder(folder: &Path, report: &mut CheckReport) -> anyhow::Result<()> {
 
 /// That a folder is not a wiki.
 pub(super) fn find_no_manifest(folder: &Path) -> WikiFinding {
-    let fix = "give the folder of a wiki; `steward wiki init` makes one";
+    let fix = "give the folder of a wiki; `steward wiki init` makes one, and restores a lost manifest";
     let (file, code) = (show_in(folder, MANIFEST_FILE), FindingCode::SchemaMissing);
     WikiFinding::new(code, Severity::Error, &file, "there is no manifest", fix)
 }

@@ -1,0 +1,111 @@
+//! Keeps the pages and the hashes of sources that were read, so that a file that did not change is not read again.
+//!
+//! A file counts as unchanged while its size, its inode and both of its times are the same. One that was changed a moment before it was
+//! read is not kept: the clock of a file system is coarse, and a second change could bear the same time. What is kept is never
+//! proof: a commit compares the bytes of each file that it changes.
+
+use cap_std::fs::{Metadata, MetadataExt};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+use steward_domain::wiki::page::PageReading;
+
+/// How long a file must not have changed before what was read of it is kept, in nanoseconds. The coarsest clock of a file system in
+/// use, that of FAT, has steps of two seconds.
+const SETTLED_NS: i128 = 2_500_000_000;
+/// The most text of pages that is kept for a vault, in bytes: a wiki of 10,000 pages of 4 kB, and room for others.
+const MAX_KEPT_BYTES: usize = 64 * 1024 * 1024;
+
+/// By which a file is taken as unchanged. Times are in nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileStamp {
+    size: u64,
+    inode: u64,
+    modified_ns: i128,
+    changed_ns: i128,
+}
+
+impl FileStamp {
+    pub(crate) fn new(meta: &Metadata) -> Self {
+        let join = |seconds: i64, ns: i64| i128::from(seconds) * 1_000_000_000 + i128::from(ns);
+        Self {
+            size: meta.size(),
+            inode: meta.ino(),
+            modified_ns: join(meta.mtime(), meta.mtime_nsec()),
+            changed_ns: join(meta.ctime(), meta.ctime_nsec()),
+        }
+    }
+
+    /// Whether the last change is so old that another one would bear another time.
+    fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos().cast_signed());
+        self.modified_ns.max(self.changed_ns) + SETTLED_NS < now
+    }
+}
+
+/// What was read of a file, and how the file was then.
+#[derive(Debug)]
+struct KeptFile<T> {
+    stamp: FileStamp,
+    content: T,
+}
+
+/// What was read of a wiki, by the paths of its files.
+#[derive(Debug, Default)]
+pub(crate) struct KeptWiki {
+    pages: BTreeMap<String, KeptFile<PageReading>>,
+    hashes: BTreeMap<String, KeptFile<String>>,
+    /// How much text the pages have, in bytes.
+    bytes: usize,
+}
+
+impl KeptWiki {
+    /// What was read of a page that is as it was then.
+    pub(crate) fn find_page(&self, file: &str, stamp: FileStamp) -> Option<PageReading> {
+        self.pages.get(file).filter(|kept| kept.stamp == stamp).map(|kept| kept.content.clone())
+    }
+
+    /// The hash of a source that is as it was then.
+    pub(crate) fn find_hash(&self, file: &str, stamp: FileStamp) -> Option<String> {
+        self.hashes.get(file).filter(|kept| kept.stamp == stamp).map(|kept| kept.content.clone())
+    }
+
+    /// Adds a page, unless it changed a moment ago or there is no room.
+    pub(crate) fn add_page(&mut self, file: &str, stamp: FileStamp, content: &PageReading) {
+        let bytes = self.bytes + content.page.as_ref().map_or(0, |page| page.document.as_bytes().len());
+        if stamp.is_settled() && bytes <= MAX_KEPT_BYTES {
+            self.bytes = bytes;
+            self.pages.insert(file.to_owned(), KeptFile { stamp, content: content.clone() });
+        }
+    }
+
+    /// Adds the hash of a source, unless it changed a moment ago.
+    pub(crate) fn add_hash(&mut self, file: &str, stamp: FileStamp, content: &str) {
+        if stamp.is_settled() {
+            self.hashes.insert(file.to_owned(), KeptFile { stamp, content: content.to_owned() });
+        }
+    }
+}
+
+/// What is kept of the wikis of a vault, by their folders.
+#[derive(Debug, Default)]
+pub(crate) struct ReadCache(Mutex<BTreeMap<PathBuf, Arc<KeptWiki>>>);
+
+impl ReadCache {
+    pub(crate) fn find(&self, wiki: &Path) -> Arc<KeptWiki> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(wiki).cloned().unwrap_or_default()
+    }
+
+    /// Keeps what was read of a wiki in place of what is kept of it. If there is no room for all wikis, the others go.
+    pub(crate) fn keep(&self, wiki: &Path, read: KeptWiki) {
+        let mut wikis = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        wikis.insert(wiki.to_owned(), Arc::new(read));
+        if wikis.values().map(|kept| kept.bytes).sum::<usize>() > MAX_KEPT_BYTES {
+            wikis.retain(|folder, _| folder == wiki);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

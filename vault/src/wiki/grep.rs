@@ -1,0 +1,132 @@
+//! Searches the files of a wiki by a regular expression: pages, sources, their texts and what code writes.
+//!
+//! Every file is read, with or without an index. A file that is no UTF-8 text is left out; the text of a PDF or a web page lies in
+//! `_text/`.
+
+use crate::wiki::folder::WikiFolder;
+use crate::wiki::threads::map_in_threads;
+use serde::Serialize;
+use std::time::{Duration, Instant};
+use steward_domain::wiki::MAX_SOURCE_BYTES;
+use steward_domain::wiki::grep::{LineHit, LinePattern, PathGlob};
+
+/// How long a search may take. What was found until then is shown.
+pub const MAX_GREP_TIME: Duration = Duration::from_secs(2);
+/// The most lines that are shown.
+pub const MAX_GREP_HITS: usize = 200;
+/// The most lines around each.
+pub const MAX_GREP_CONTEXT: usize = 5;
+
+/// What is searched for, and where.
+#[derive(Clone, Debug)]
+pub struct GrepRequest {
+    pub pattern: LinePattern,
+    /// All files without one.
+    pub path: Option<PathGlob>,
+    /// How many lines above and below a hit are shown, at most [`MAX_GREP_CONTEXT`].
+    pub context: usize,
+    /// How many lines are shown, at most [`MAX_GREP_HITS`].
+    pub limit: usize,
+}
+
+/// A line that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GrepHit {
+    /// Relative to the wiki.
+    pub path: String,
+    #[serde(flatten)]
+    pub hit: LineHit,
+}
+
+/// What a search came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GrepOutcome {
+    /// By path and line.
+    pub hits: Vec<GrepHit>,
+    /// How many files were searched.
+    pub files: usize,
+    /// Whether there may be more lines: the limit was reached, or the time was up.
+    pub is_cut: bool,
+}
+
+/// Searches the files of a wiki until a moment. Call it on a blocking thread.
+#[must_use]
+pub fn grep_wiki(folder: &WikiFolder, request: &GrepRequest, until: Instant) -> GrepOutcome {
+    let (context, limit) = (request.context.min(MAX_GREP_CONTEXT), request.limit.min(MAX_GREP_HITS));
+    let mut files = folder.list_all_files();
+    files.retain(|file| request.path.as_ref().is_none_or(|path| path.matches(file)));
+    let in_time = || Instant::now() < until;
+    // One more than is shown, so that it is known whether there are more.
+    let search = |file: &String| -> Option<Vec<LineHit>> {
+        if !in_time() {
+            return None;
+        }
+        let Ok(bytes) = folder.read_bytes(file, MAX_SOURCE_BYTES) else { return Some(Vec::new()) };
+        let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
+        Some(text.map_or_else(Vec::new, |text| request.pattern.find_lines(text, context, limit + 1, in_time)))
+    };
+    let found = map_in_threads(&files, search);
+    let searched = found.iter().flatten().count();
+    let lines = files
+        .iter()
+        .zip(found)
+        .flat_map(|(path, hits)| hits.into_iter().flatten().map(|hit| GrepHit { path: path.clone(), hit }));
+    let mut hits: Vec<GrepHit> = lines.take(limit + 1).collect();
+    let is_cut = hits.len() > limit || !in_time();
+    hits.truncate(limit);
+    GrepOutcome { hits, files: searched, is_cut }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grep(folder: &WikiFolder, pattern: &str, glob: Option<&str>, limit: usize) -> GrepOutcome {
+        let pattern = LinePattern::new(pattern, false, false).unwrap();
+        let path = glob.map(|glob| PathGlob::new(glob).unwrap());
+        let until = Instant::now() + Duration::from_secs(60);
+        grep_wiki(folder, &GrepRequest { pattern, path, context: 0, limit }, until)
+    }
+
+    #[test]
+    fn pages_sources_and_kept_texts_are_searched_and_hidden_files_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        for (file, text) in [
+            ("overview.md", "# Overview\nthe lease\n"),
+            ("entities/plot-12.md", "The lease ends.\nThe lease is long.\n"),
+            ("sources/lease.md", "A lease.\n"),
+            ("sources/scan.pdf", "lease\0"),
+            ("_text/scan.txt", "the words of the lease\n"),
+            (".trash/old.md", "lease\n"),
+            (".secret", "lease\n"),
+        ] {
+            std::fs::create_dir_all(dir.path().join(file).parent().unwrap()).unwrap();
+            std::fs::write(dir.path().join(file), text).unwrap();
+        }
+        std::fs::write(dir.path().join("sources/latin.txt"), b"lease \xe9\n").unwrap();
+        let folder = WikiFolder::open(dir.path()).unwrap();
+        let found = |outcome: &GrepOutcome| -> Vec<String> {
+            outcome.hits.iter().map(|hit| format!("{}:{}", hit.path, hit.hit.line)).collect()
+        };
+        let all = grep(&folder, "lease", None, 50);
+        assert_eq!(
+            found(&all),
+            [
+                "_text/scan.txt:1",
+                "entities/plot-12.md:1",
+                "entities/plot-12.md:2",
+                "overview.md:2",
+                "sources/lease.md:1"
+            ]
+        );
+        assert_eq!((all.files, all.is_cut), (6, false));
+        let some = grep(&folder, "lease", Some("**/*.md"), 2);
+        assert_eq!(
+            (found(&some), some.is_cut),
+            (vec!["entities/plot-12.md:1".into(), "entities/plot-12.md:2".into()], true)
+        );
+        let pattern = LinePattern::new("lease", false, false).unwrap();
+        let none = grep_wiki(&folder, &GrepRequest { pattern, path: None, context: 0, limit: 9 }, Instant::now());
+        assert_eq!((none.hits.len(), none.files, none.is_cut), (0, 0, true), "no time is left");
+    }
+}
