@@ -26,15 +26,15 @@ demo: $(TEMPORAL)
 	@test -d $(DEMO)/vault/wiki || worker/example-wiki/make-wiki ./target/debug/steward $(DEMO)/vault
 	@STEWARD_LOG=$${STEWARD_LOG:-warn} STEWARD_LIVE_MODE=$${STEWARD_LIVE_MODE:-live} ./target/debug/steward up --tick-now --vault $(DEMO)/vault
 
-# Most tests of whole processes wait for a server, so four run at once. `-p steward-tests` would build other features anew.
+# Most tests wait for a disk, a browser or a server, so more run at once than there are cores. `-p steward-tests` would build other features anew.
 test: tools
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy --workspace --test deploy --test fleet --quiet -- -D warnings
 	cargo build --workspace --all-targets --quiet
-	cargo test --workspace --quiet --exclude steward-tests
-	cargo test --workspace --quiet --test tidy --test replay --test browser
-	RUST_TEST_THREADS=4 cargo test --workspace --quiet --test e2e
+	RUST_TEST_THREADS=4 cargo test --workspace --quiet --exclude steward-tests
+	RUST_TEST_THREADS=3 cargo test --workspace --quiet --test tidy --test replay --test browser
+	RUST_TEST_THREADS=6 cargo test --workspace --quiet --test e2e
 	@rm -f target/skipped-scenes
 	STEWARD_FLEET_TEST=short RUST_TEST_THREADS=3 cargo test --workspace --quiet --test fleet
 	@test ! -f target/skipped-scenes || echo "Not played here, but by make fleet-test: $$(sort -u target/skipped-scenes | paste -sd ' ')."

@@ -1,4 +1,4 @@
-//! Interfaces: the control API, gRPC and the dashboard.
+//! Interfaces: the control API, gRPC, the dashboard, and tools for assistants.
 //!
 //! Every interface shows the same [`views`]. They are read from the vault's read side and hold the values that the
 //! gates used. A change is requested from Temporal ([`temporal::resolve`]), and the process that holds the vault
@@ -11,6 +11,7 @@ mod api;
 pub mod charts;
 pub mod grpc;
 pub mod http;
+pub mod mcp;
 mod pages;
 pub mod temporal;
 pub mod views;

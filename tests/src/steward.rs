@@ -125,7 +125,9 @@ impl Steward {
         Self { wrapped: by.iter().map(|&word| word.to_owned()).collect(), ..self.clone() }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// The command line, not started yet.
+    #[must_use]
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut line = self.wrapped.clone();
         line.push(run::binary().display().to_string());
         line.extend(arguments.iter().map(|&a| a.to_owned()));

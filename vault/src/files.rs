@@ -5,6 +5,7 @@
 
 pub mod copy_id;
 pub mod crash;
+pub mod day_log;
 pub mod disk;
 pub(crate) mod durable;
 pub mod identity;

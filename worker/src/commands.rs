@@ -13,6 +13,7 @@ pub(crate) mod fleet;
 pub(crate) mod healthz;
 pub(crate) mod index;
 pub(crate) mod init;
+pub(crate) mod mcp;
 pub(crate) mod moved;
 pub(crate) mod policy;
 pub(crate) mod preflight;

@@ -73,6 +73,7 @@ struct RawConfig {
     related_ceiling: Option<String>,
     live_per_source_day: Option<u32>,
     reversal_budget: Option<Value>,
+    mcp: Option<String>,
     wiki_mode: Option<String>,
     wiki_allow_unverified: Option<bool>,
     wiki_clerk: Option<String>,
@@ -164,6 +165,8 @@ pub(crate) struct StewardConfig {
     pub(crate) reversal_budget: f64,
     /// What may happen in each wiki that nobody asked for.
     pub(crate) wikis: Arc<BTreeMap<String, WikiSettings>>,
+    /// Whether assistants are served over HTTP.
+    pub(crate) mcp: bool,
     /// What happens to a run of a wiki that a person asked for and that passed.
     pub(crate) wiki_mode: WikiMode,
     /// Whether pages that a model wrote and no second one checked are committed without a person.
@@ -322,6 +325,7 @@ impl StewardConfig {
             server: web::check_server_address(raw.server)?,
             trusted_proxies: web::parse_proxies(raw.trusted_proxies.as_deref().unwrap_or_default())?,
             tls: web::read_certificate(raw.tls_cert, raw.tls_key)?,
+            mcp: web::read_switch("STEWARD_MCP", raw.mcp.as_deref())?,
             hosts: web::parse_hosts(raw.hosts.as_deref().unwrap_or_default())?,
             cadence: raw.cadence,
             caps: raw.caps,

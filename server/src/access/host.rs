@@ -39,6 +39,23 @@ impl AllowedHosts {
         Self { names }
     }
 
+    /// The names, in lower case, with a port unless the scheme implies it.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The origins of pages of these hosts.
+    #[must_use]
+    pub fn list_origins(&self) -> Vec<String> {
+        let has_port = |name: &str| name.rsplit(':').next().is_some_and(|port| port.parse::<u16>().is_ok());
+        let origins = self.names.iter().flat_map(|name| match has_port(name) {
+            true => [format!("http://{name}"), format!("https://{name}")],
+            false => [format!("http://{name}:80"), format!("https://{name}:443")],
+        });
+        origins.collect()
+    }
+
     /// Returns the host name of a request if it is accepted. A request that names no host, or different ones, is not.
     #[must_use]
     pub fn match_host<'r>(&self, uri: &'r Uri, headers: &'r HeaderMap) -> Option<&'r str> {

@@ -104,7 +104,7 @@ impl SecretStore {
 
     /// Reads a key and creates it if it is missing or too short, like an empty file that a full disk left. Removing the
     /// file revokes everything that was signed with the key.
-    pub(super) fn ensure_key(&self, name: &str) -> Result<String, AccessError> {
+    pub(crate) fn ensure_key(&self, name: &str) -> Result<String, AccessError> {
         let path = self.create_folder("keys")?.join(name);
         match fs::read_to_string(&path) {
             Ok(key) if key.len() >= LEAST_KEY => return Ok(key),

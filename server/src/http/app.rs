@@ -16,6 +16,7 @@ use crate::grpc;
 use crate::http::holder::VaultHolder;
 use crate::http::pulse::LoopPulse;
 use crate::http::settings::DashboardSettings;
+use crate::mcp::{self, McpVault};
 use crate::pages;
 use crate::temporal::client::TemporalQueryClient;
 use crate::temporal::health::{self, TemporalHealth, registered};
@@ -24,6 +25,7 @@ use crate::temporal::service_pause::find_service_pause;
 use crate::views::VaultViews;
 use crate::views::revision::{self, LiveRevision};
 use crate::views::senders::SendersCache;
+use crate::views::wiki::WikiIndex;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::handler::Handler;
@@ -67,6 +69,8 @@ pub struct AppDependencies {
     /// When the certificate in use ends; `None` without TLS.
     pub certificate_end: watch::Receiver<Option<DateTime<Utc>>>,
     pub settings: DashboardSettings,
+    /// Whether assistants are served at `/mcp`.
+    pub serves_assistants: bool,
     pub mapping_check: MappingCheck,
     /// Whether the main loop of this process turns.
     pub pulse: LoopPulse,
@@ -260,11 +264,14 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         encrypted,
         certificate_end,
         settings,
+        serves_assistants,
         mapping_check,
         pulse,
         process_metrics,
         stop,
     } = dependencies;
+    let tools = McpVault::new(root.clone(), &store, WikiIndex::opened(Index::clone(&index)))?;
+    let allowed_hosts = hosts.clone();
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let views = VaultViews::new(root, Index::clone(&index));
     let revision = revision::spawn_change_notifier(views.clone(), stop.clone());
@@ -293,7 +300,12 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         senders: SendersCache::default(),
         charts: Default::default(),
     });
+    let assistants = match serves_assistants {
+        true => mcp::http::build_router(&app, Arc::new(tools), &allowed_hosts),
+        false => Router::new(),
+    };
     let router = api::build_router(&app)
+        .merge(assistants)
         .merge(pages::build_router(&app))
         .merge(grpc::build_router(&app)?)
         .fallback(
@@ -347,8 +359,10 @@ pub(crate) fn respond_with_problem(method: &Method, uri: &Uri, problem: ProblemD
     if grpc::is_grpc_path(uri.path()) {
         return grpc::refusal::build_response(&problem);
     }
-    let is_api =
-        uri.path().starts_with("/api/") || uri.path() == "/metrics" || api::health::is_health_check(uri.path());
+    let is_api = mcp::http::is_mcp_path(uri.path())
+        || uri.path().starts_with("/api/")
+        || uri.path() == "/metrics"
+        || api::health::is_health_check(uri.path());
     // A page cannot link back to an address that only accepts a form.
     let back = (!method.is_safe()).then(|| "/".to_owned());
     if is_api { problem.into_response() } else { pages::render_refusal(&problem, back) }

@@ -24,6 +24,7 @@ mod landing;
 mod late_leave;
 mod machine;
 mod mapped;
+mod mcp;
 mod metrics;
 mod modes;
 mod moved;

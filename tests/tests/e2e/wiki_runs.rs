@@ -142,6 +142,11 @@ async fn documents_become_pages_are_explained_and_go_back() {
     assert_eq!(hits[0]["slug"], "stopcock", "{hits:#}");
     let shown = desk.wiki(&["runs", "show", &second]).await.expect(0).out;
     assert!(shown.contains("concepts/plot-12.md (changed)") && shown.contains("+ ## From letter"), "{shown}");
+    // The log also names what changed no page.
+    let log = desk.read("_log.md");
+    let added = log.lines().find_map(|line| line.strip_prefix("- run: ")).unwrap().split(',').next().unwrap();
+    let other = desk.wiki(&["runs", "show", added]).await.expect(1);
+    assert!(other.err.contains("changed no page; its record is event/steward-wiki-"), "{other}");
     // A person writes on the page; the first run goes back below the second one.
     desk.edit("concepts/plot-12.md", |text| text.replace("# Plot 12\n", "# Plot 12\n\nMine.\n"));
     desk.wiki(&["runs", "revert", &first]).await.expect(0);

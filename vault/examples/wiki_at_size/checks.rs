@@ -57,9 +57,9 @@ pub(crate) fn measure_quotes(vault: &Path) -> Result<Value, Box<dyn Error>> {
 pub(crate) fn measure_grep(vault: &Path, word: &str) -> Result<Value, Box<dyn Error>> {
     let folder = WikiFolder::open(&vault.join("wiki").join(WIKI))?;
     let pattern = LinePattern::new(word, false, false)?;
-    let request = GrepRequest { pattern, path: None, context: 0, limit: MAX_GREP_HITS };
+    let request = GrepRequest { pattern, context: 0, limit: MAX_GREP_HITS };
     let watch = Stopwatch::start();
-    let found = grep_wiki(&folder, &request, Instant::now() + MAX_GREP_TIME);
+    let found = grep_wiki(&folder, &request, Instant::now() + MAX_GREP_TIME, |_| true);
     let (wall, cpu) = (watch.wall_ms(), watch.cpu_ms());
     let lines: Vec<Value> = found.hits.iter().map(|hit| json!([hit.path, hit.hit.line])).collect();
     Ok(json!({"wall_ms": wall, "cpu_ms": cpu, "lines": lines, "is_cut": found.is_cut}))

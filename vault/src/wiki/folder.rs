@@ -51,6 +51,16 @@ pub(crate) struct FileStat {
     pub(crate) inode: u64,
 }
 
+/// A file of a wiki.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WikiFile {
+    /// Relative to the wiki.
+    pub path: String,
+    pub bytes: u64,
+    /// When it changed last, in milliseconds since 1970.
+    pub modified_ms: i64,
+}
+
 /// A wiki as its files are.
 #[derive(Debug, Default)]
 pub struct WikiContents {
@@ -188,6 +198,22 @@ impl WikiFolder {
         }
     }
 
+    /// All files but hidden ones, sorted, each with its size and when it changed.
+    #[must_use]
+    pub fn list_files_with_times(&self) -> Vec<WikiFile> {
+        let files = self.list_all_files().into_iter().filter_map(|path| {
+            let FileStat { size, modified_ns, .. } = self.stat(&path)?;
+            Some(WikiFile { path, bytes: size, modified_ms: modified_ns / 1_000_000 })
+        });
+        files.collect()
+    }
+
+    /// Whether there is a file of this name. A link is none.
+    #[must_use]
+    pub fn has_file(&self, file: &str) -> bool {
+        self.dir.symlink_metadata(file).is_ok_and(|meta| meta.is_file())
+    }
+
     /// All files but hidden ones, sorted.
     pub(crate) fn list_all_files(&self) -> Vec<String> {
         self.list_files(&mut Vec::new())
@@ -219,7 +245,11 @@ impl WikiFolder {
         wiki
     }
 
-    pub(crate) fn read_bytes(&self, file: &str, limit: usize) -> Result<Vec<u8>, ReadFault> {
+    /// Reads a file of the wiki up to a limit.
+    ///
+    /// # Errors
+    /// [`ReadFault`].
+    pub fn read_bytes(&self, file: &str, limit: usize) -> Result<Vec<u8>, ReadFault> {
         Ok(self.read_stamped(file, limit)?.0)
     }
 

@@ -8,7 +8,7 @@ use crate::wiki::threads::map_in_threads;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use steward_domain::wiki::MAX_SOURCE_BYTES;
-use steward_domain::wiki::grep::{LineHit, LinePattern, PathGlob};
+use steward_domain::wiki::grep::{LineHit, LinePattern};
 
 /// How long a search may take. What was found until then is shown.
 pub const MAX_GREP_TIME: Duration = Duration::from_secs(2);
@@ -17,12 +17,10 @@ pub const MAX_GREP_HITS: usize = 200;
 /// The most lines around each.
 pub const MAX_GREP_CONTEXT: usize = 5;
 
-/// What is searched for, and where.
+/// What is searched for.
 #[derive(Clone, Debug)]
 pub struct GrepRequest {
     pub pattern: LinePattern,
-    /// All files without one.
-    pub path: Option<PathGlob>,
     /// How many lines above and below a hit are shown, at most [`MAX_GREP_CONTEXT`].
     pub context: usize,
     /// How many lines are shown, at most [`MAX_GREP_HITS`].
@@ -49,12 +47,16 @@ pub struct GrepOutcome {
     pub is_cut: bool,
 }
 
-/// Searches the files of a wiki until a moment. Call it on a blocking thread.
-#[must_use]
-pub fn grep_wiki(folder: &WikiFolder, request: &GrepRequest, until: Instant) -> GrepOutcome {
+/// Searches those files of a wiki that are meant, by their paths in it, until a moment. Call it on a blocking thread.
+pub fn grep_wiki(
+    folder: &WikiFolder,
+    request: &GrepRequest,
+    until: Instant,
+    is_meant: impl Fn(&str) -> bool,
+) -> GrepOutcome {
     let (context, limit) = (request.context.min(MAX_GREP_CONTEXT), request.limit.min(MAX_GREP_HITS));
     let mut files = folder.list_all_files();
-    files.retain(|file| request.path.as_ref().is_none_or(|path| path.matches(file)));
+    files.retain(|file| is_meant(file));
     let in_time = || Instant::now() < until;
     // One more than is shown, so that it is known whether there are more.
     let search = |file: &String| -> Option<Vec<LineHit>> {
@@ -80,12 +82,14 @@ pub fn grep_wiki(folder: &WikiFolder, request: &GrepRequest, until: Instant) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use steward_domain::wiki::grep::PathGlob;
 
     fn grep(folder: &WikiFolder, pattern: &str, glob: Option<&str>, limit: usize) -> GrepOutcome {
         let pattern = LinePattern::new(pattern, false, false).unwrap();
-        let path = glob.map(|glob| PathGlob::new(glob).unwrap());
+        let glob = glob.map(|glob| PathGlob::new(glob).unwrap());
         let until = Instant::now() + Duration::from_secs(60);
-        grep_wiki(folder, &GrepRequest { pattern, path, context: 0, limit }, until)
+        let is_meant = |file: &str| glob.as_ref().is_none_or(|glob| glob.matches(file));
+        grep_wiki(folder, &GrepRequest { pattern, context: 0, limit }, until, is_meant)
     }
 
     #[test]
@@ -126,7 +130,7 @@ mod tests {
             (vec!["entities/plot-12.md:1".into(), "entities/plot-12.md:2".into()], true)
         );
         let pattern = LinePattern::new("lease", false, false).unwrap();
-        let none = grep_wiki(&folder, &GrepRequest { pattern, path: None, context: 0, limit: 9 }, Instant::now());
+        let none = grep_wiki(&folder, &GrepRequest { pattern, context: 0, limit: 9 }, Instant::now(), |_| true);
         assert_eq!((none.hits.len(), none.files, none.is_cut), (0, 0, true), "no time is left");
     }
 }

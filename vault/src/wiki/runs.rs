@@ -215,6 +215,16 @@ pub fn find_run_records(root: &VaultRoot, run: &str) -> Result<Vec<RecordPath>, 
     Ok(named.map(|record| record.path).collect())
 }
 
+/// Finds the record of what the log names like a run and what changed no page: a source that was added, or files that were accepted.
+///
+/// # Errors
+/// The folder of the records cannot be listed.
+pub fn find_entry_record(root: &VaultRoot, run: &str) -> Result<Option<RecordPath>, VaultRootError> {
+    let records = list_records(root, &[ActionKind::WikiSource, ActionKind::WikiManifest], None)?;
+    let named = records.into_iter().find(|record| record.run.as_str() == run || record.run.short() == run);
+    Ok(named.map(|record| record.path))
+}
+
 /// Reads a run from its record; `None` if the record cannot be read.
 #[must_use]
 pub fn read_run(root: &VaultRoot, path: &RecordPath) -> Option<RunDetails> {

@@ -1,25 +1,16 @@
 //! The log of verdicts about runs of wikis: `.steward/logs/verifier-<date>.jsonl`, one line for each verdict.
 //!
-//! Only its owner can read it. A line names the faults that were found and how often, and holds no words of a page or a source. The
-//! date is that of UTC, and a file is removed after 30 days. A log that cannot be written holds no run.
+//! A line names the faults that were found and how often, and holds no words of a page or a source. A log that cannot be written holds no run.
 
-use crate::files::durable;
+use crate::files::day_log::DayLog;
 use crate::files::root::VaultRoot;
 use crate::wiki::staged::RunMeta;
-use cap_std::fs::{Dir, OpenOptions};
-use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io;
 use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::verify::{RulesVerdict, RunFault, RunFinding, Verdict};
-
-/// The folder of the logs, in our own folder.
-const LOGS: &str = "logs";
-const LOCK: &str = "lock";
-/// How long a log is kept, in days.
-const KEEP_DAYS: i64 = 30;
 
 /// Who judges a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -74,53 +65,9 @@ pub fn log_rules_verdict(root: &VaultRoot, meta: &RunMeta, found: &RulesVerdict)
 
 /// Appends a line to the log of its day. Returns after it is durable.
 fn append_line(root: &VaultRoot, line: &VerdictLine<'_>) -> io::Result<()> {
-    let dir = root.make_own_folder(Some(LOGS))?;
-    let lock: File = dir.open_with(LOCK, OpenOptions::new().create(true).write(true))?.into_std();
-    lock.lock()?;
-    let (name, mut text) = (name_log(line.at.date_naive()), serde_json::to_vec(line)?);
-    text.push(b'\n');
-    match dir.symlink_metadata(&name) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            remove_old(&dir, line.at)?;
-            durable::replace_private_file(&dir, &name, &text)?;
-            durable::sync_folder(&dir)
-        }
-        Ok(meta) if !meta.is_file() => Err(io::Error::other(format!("{name} is not a file"))),
-        Ok(_) => extend_log(&dir, &name, text),
-        Err(e) => Err(e),
-    }
-}
-
-fn extend_log(dir: &Dir, name: &str, mut text: Vec<u8>) -> io::Result<()> {
-    let mut file = dir.open_with(name, OpenOptions::new().read(true).append(true))?;
-    let mut last = [b'\n'];
-    if file.seek(SeekFrom::End(0))? > 0 {
-        file.seek(SeekFrom::End(-1))?;
-        file.read_exact(&mut last)?;
-    }
-    // A line that a crash cut off stays alone.
-    if last != [b'\n'] {
-        text.insert(0, b'\n');
-    }
-    file.write_all(&text)?;
-    file.sync_all()
-}
-
-fn name_log(day: NaiveDate) -> String {
-    format!("verifier-{day}.jsonl")
-}
-
-/// Removes the logs of days that are long past.
-fn remove_old(dir: &Dir, now: DateTime<Utc>) -> io::Result<()> {
-    for entry in dir.entries()? {
-        let name = entry?.file_name();
-        let day = name.to_str().and_then(|name| name.strip_prefix("verifier-")?.strip_suffix(".jsonl"));
-        let day = day.and_then(|day| day.parse::<NaiveDate>().ok());
-        if day.is_some_and(|day| now.date_naive() - day > TimeDelta::days(KEEP_DAYS)) {
-            durable::remove_file(dir, &name)?;
-        }
-    }
-    Ok(())
+    let mut log = DayLog::new(root.clone(), "verifier").open(line.at)?;
+    log.append(line)?;
+    log.sync()
 }
 
 #[cfg(test)]

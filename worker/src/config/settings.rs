@@ -259,6 +259,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     )
     .text()
     .trusted(),
+    Setting::new(
+        "mcp",
+        "`on`",
+        "`off` closes the addresses `/mcp` at which [assistants](../mcp.md) read wikis with a token; `steward mcp serve` stays",
+    )
+    .text()
+    .trusted(),
     Setting::new("tls_cert", "", "a PEM file; with it and the key the connection is encrypted").text().trusted(),
     Setting::new("tls_key", "", "the PEM file of the certificate's key").text().trusted(),
     Setting::new("trusted_proxies", "", "addresses and networks of proxies whose `X-Forwarded-…` headers are believed")

@@ -10,6 +10,18 @@ use std::path::PathBuf;
 use steward_server::access::proxy::TrustedProxies;
 use steward_server::http::listen::CertificateFiles;
 
+/// Reads a setting that is `on` unless it says otherwise.
+///
+/// # Errors
+/// It is neither `on` nor `off`.
+pub(super) fn read_switch(name: &str, text: Option<&str>) -> anyhow::Result<bool> {
+    match text.map(str::trim) {
+        None | Some("on") => Ok(true),
+        Some("off") => Ok(false),
+        Some(other) => bail!("{name} is `{other}`: use `on` or `off`"),
+    }
+}
+
 /// Reads host names, each `name` or `name:port`, separated by commas.
 pub(super) fn parse_hosts(text: &str) -> anyhow::Result<Vec<String>> {
     let names: Vec<String> =

@@ -3,8 +3,11 @@
 //! The best by TF-IDF remain: a term counts more the more often it occurs in the source and the fewer pages hold its rarest
 //! word. The same source and wiki always give the same terms.
 
+mod names;
+
 use super::sections::Section;
 use crate::wiki::page::WikiPage;
+use names::find_names;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most terms of a source, and those of a long one.
@@ -18,13 +21,11 @@ const LONG_SOURCE: usize = 8_000;
 const MAX_CANDIDATES: usize = 500;
 /// The most sentences that are looked at for one term.
 const MAX_PLACES: usize = 50;
-/// How often a name occurs at least.
-const MIN_OCCURRENCES: usize = 3;
 /// The most words and characters of a term.
 const MAX_WORDS: usize = 5;
 const MAX_CHARS: usize = 60;
 /// Headings that say nothing about the contents, in lower case.
-const COMMON_HEADINGS: [&str; 18] = [
+const COMMON_HEADINGS: [&str; 35] = [
     "introduction",
     "overview",
     "summary",
@@ -43,33 +44,23 @@ const COMMON_HEADINGS: [&str; 18] = [
     "anhang",
     "see also",
     "links",
-];
-/// Capitalised words that name nothing of their own, in lower case.
-const COMMON_NAMES: [&str; 24] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "dear",
-    "i",
-    "the",
-    "a",
-    "an",
+    "example",
+    "examples",
+    "usage",
+    "installation",
+    "getting started",
+    "documentation",
+    "changelog",
+    "license",
+    "licence",
+    "contributing",
+    "contribution",
+    "contributions",
+    "acknowledgements",
+    "faq",
+    "todo",
+    "beispiele",
+    "lizenz",
 ];
 /// Words that stand where a definition has its term, in lower case.
 const PRONOUNS: [&str; 16] = [
@@ -252,65 +243,6 @@ fn capitalise(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
-/// A name in a sentence.
-struct FoundName {
-    text: String,
-    /// It begins the sentence, where every word is capitalised.
-    is_first: bool,
-}
-
-/// How often a name occurs, where it does first, and whether it ever stands within a sentence.
-#[derive(Default)]
-struct NameCount {
-    count: usize,
-    first: usize,
-    is_within: bool,
-}
-
-/// Capitalised words in a row, with numbers after them, that stand within a sentence.
-fn find_names(sections: &[Section]) -> Vec<Term> {
-    let mut counts: BTreeMap<String, NameCount> = BTreeMap::new();
-    for (at, section) in sections.iter().enumerate() {
-        for name in section.sentences.iter().flat_map(|sentence| list_names(&sentence.text)) {
-            let count = counts.entry(name.text).or_insert_with(|| NameCount { first: at, ..NameCount::default() });
-            count.count += 1;
-            count.is_within |= !name.is_first;
-        }
-    }
-    let is_term = |name: &str, count: &NameCount| count.count >= MIN_OCCURRENCES && count.is_within && is_name(name);
-    let named = counts.into_iter().filter(|(name, count)| is_term(name, count));
-    named.map(|(name, count)| Term { name, definition: None, section: None, first: count.first }).collect()
-}
-
-fn list_names(sentence: &str) -> Vec<FoundName> {
-    let mut names: Vec<FoundName> = Vec::new();
-    let mut open: Option<FoundName> = None;
-    for (at, word) in sentence.split_whitespace().enumerate() {
-        let plain = word.trim_matches(|c: char| !c.is_alphanumeric());
-        let is_capital = plain.chars().next().is_some_and(char::is_uppercase);
-        let is_common = COMMON_NAMES.contains(&plain.to_lowercase().as_str());
-        let is_number = open.is_some() && !plain.is_empty() && plain.bytes().all(|b| b.is_ascii_digit());
-        match open.as_mut() {
-            _ if is_common || !(is_capital || is_number) => names.extend(open.take()),
-            Some(name) => {
-                name.text.push(' ');
-                name.text.push_str(plain);
-            }
-            None => open = Some(FoundName { text: plain.to_owned(), is_first: at == 0 }),
-        }
-        // A comma or a full stop ends a name.
-        if !word.ends_with(plain) {
-            names.extend(open.take());
-        }
-    }
-    names.extend(open);
-    // The first word of a sentence is capitalised in any case, so what follows it may be the name.
-    let rest = |name: &FoundName| name.text.split_once(' ').filter(|_| name.is_first).map(|(_, rest)| rest.to_owned());
-    let rests: Vec<String> = names.iter().filter_map(rest).collect();
-    names.extend(rests.into_iter().map(|text| FoundName { text, is_first: false }));
-    names
-}
-
 fn is_name(text: &str) -> bool {
     let count = text.chars().count();
     let words = text.split_whitespace().count();
@@ -359,6 +291,15 @@ mod tests {
     fn headings_definitions_and_repeated_names_are_terms() {
         let found = names(&WordCounts::default());
         assert_eq!(found, ["Ann Bell", "Plot 12", "Stopcock", "Water supply"]);
+    }
+
+    #[test]
+    fn ordinary_words_are_no_names() {
+        let text = "# Notes\n\nThis helps. Use This or this. Enable: Enable it. We enable Enable. Rust is fast. We like Rust, and Rust \
+            likes us. Files in Files. Many files and other files.\n\n## License\n\nMIT it is.\n";
+        let found: Vec<String> =
+            find_terms(&sections(text), "Notes", &WordCounts::default()).into_iter().map(|term| term.name).collect();
+        assert_eq!(found, ["Rust"]);
     }
 
     #[test]

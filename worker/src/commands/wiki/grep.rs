@@ -33,7 +33,9 @@ pub(super) fn run(wiki: &OpenedWiki, arguments: GrepArguments, out: CommandOutpu
         Err(e) => bail!(usage("--path", e)),
     };
     let folder = open_folder(&wiki.folder)?;
-    let outcome = grep_wiki(&folder, &GrepRequest { pattern, path, context, limit }, Instant::now() + MAX_GREP_TIME);
+    let is_meant = |file: &str| path.as_ref().is_none_or(|path| path.matches(file));
+    let request = GrepRequest { pattern, context, limit };
+    let outcome = grep_wiki(&folder, &request, Instant::now() + MAX_GREP_TIME, is_meant);
     out.print_value(&outcome, || describe(&outcome, context > 0))?;
     Ok(CommandExit::Ok)
 }

@@ -13,7 +13,7 @@ use steward_domain::wiki::plan::AcceptedFile;
 use steward_domain::wiki::run::RunId;
 use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::wiki::runs::{find_rejected_runs, find_run_records, read_run};
+use steward_vault::wiki::runs::{find_entry_record, find_rejected_runs, find_run_records, read_run};
 use steward_vault::wiki::staged::StagedRuns;
 use steward_workflows::{WikiRequest, WikiRunInput, WikiRunOutput};
 
@@ -62,7 +62,10 @@ pub(super) fn find_run(root: &VaultRoot, name: &str) -> anyhow::Result<NamedRun>
         }
     }
     match found.len() {
-        0 => bail!("there is no run `{}`: `steward wiki runs list` shows all", escape_text(name)),
+        0 => match find_entry_record(root, name)? {
+            Some(record) => bail!("`{}` changed no page; its record is {record}", escape_text(name)),
+            None => bail!("there is no run `{}`: `steward wiki runs list` shows all", escape_text(name)),
+        },
         1 => Ok(found.remove(0)),
         count => bail!("{count} runs end in `{}`: give the whole name", escape_text(name)),
     }

@@ -1,0 +1,85 @@
+//! Why a tool gave no result, in words that a model can act on.
+//!
+//! A refusal is an answer of the tool, so that the model can correct its call. What it repeats of the call is outside words.
+
+use super::outside::escape_outside;
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use serde_json::json;
+
+/// The key of an error in the metadata of a result.
+pub(crate) const ERROR_KEY: &str = "io.steward/error";
+/// The most characters of a call that an error repeats.
+const MAX_REPEATED: usize = 120;
+
+/// What kind of error it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumIter)]
+#[strum(serialize_all = "snake_case")]
+pub(crate) enum ToolErrorCode {
+    BadArguments,
+    BadCursor,
+    BadGlob,
+    BadPattern,
+    /// The fault is ours; the log of the process says more.
+    Internal,
+    LogUnavailable,
+    NoFootnote,
+    NoPages,
+    NoSection,
+    NotFound,
+    NotText,
+    SourceMissing,
+    TextPending,
+    WorkspaceNotAccessible,
+    WorkspaceRequired,
+}
+
+/// A refusal: what is wrong, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error {code}: {what}. {fix}")]
+pub(crate) struct ToolError {
+    pub(crate) code: ToolErrorCode,
+    what: String,
+    fix: String,
+}
+
+impl ToolError {
+    pub(crate) fn new(code: ToolErrorCode, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { code, what: what.into(), fix: fix.into() }
+    }
+
+    /// A fault of this process or of a file.
+    pub(crate) fn internal(what: impl ToString) -> Self {
+        let fix = "Try again; if it stays, `steward doctor` and the log of the process say more";
+        Self::new(ToolErrorCode::Internal, shorten_outside(&what.to_string()), fix)
+    }
+
+    pub(crate) fn into_result(self) -> CallToolResult {
+        let mut result = CallToolResult::error(vec![ContentBlock::text(self.to_string())]);
+        let mut meta = MetaObject::new();
+        let value = json!({"code": self.code.to_string(), "what": self.what, "fix": self.fix});
+        meta.0.insert(ERROR_KEY.to_owned(), value);
+        result.meta = Some(meta);
+        result
+    }
+}
+
+/// Words of a call as an error repeats them: short, on one line, and with nothing hidden.
+pub(crate) fn shorten_outside(text: &str) -> String {
+    let short: String = text.chars().take(MAX_REPEATED).collect();
+    escape_outside(&short).replace('\n', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_its_code_what_is_wrong_and_the_fix() {
+        let error = ToolError::new(ToolErrorCode::NotFound, "there is no `x`", "List the pages");
+        assert_eq!(error.to_string(), "error not_found: there is no `x`. List the pages");
+        let result = error.into_result();
+        assert_eq!(result.is_error, Some(true));
+        assert_eq!(result.meta.unwrap().0[ERROR_KEY]["code"], "not_found");
+        assert_eq!(shorten_outside("a\nb\u{202e}⟧"), "a b\\u{202e}\\u{27e7}");
+    }
+}

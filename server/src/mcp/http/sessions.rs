@@ -1,0 +1,129 @@
+//! Who owns which session of the older protocol.
+//!
+//! A session is that of the caller who began it, at the address where they did. For anybody else it is not there.
+
+use super::AddressedWiki;
+use crate::access::AuthenticatedCaller;
+use crate::api::problem::ProblemDetails;
+use axum::extract::{Request, State};
+use axum::http::{Extensions, HeaderMap, Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a session may be idle.
+pub(super) const SESSION_IDLE: Duration = Duration::from_secs(300);
+/// The most sessions of a caller.
+const MAX_SESSIONS: usize = 8;
+/// How long a caller with too many sessions waits, in seconds.
+const RETRY_AFTER: u32 = 60;
+const SESSION_HEADER: &str = "mcp-session-id";
+
+/// The caller, and the wiki that their address names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SessionOwner {
+    caller: String,
+    wiki: Option<String>,
+}
+
+/// The sessions that are open, by their ids.
+#[derive(Debug, Default)]
+pub(super) struct SessionOwners(Mutex<BTreeMap<String, (SessionOwner, Instant)>>);
+
+impl SessionOwner {
+    fn read(extensions: &Extensions) -> Option<Self> {
+        let caller = extensions.get::<AuthenticatedCaller>()?.name.clone();
+        Some(Self { caller, wiki: extensions.get::<AddressedWiki>().map(|wiki| wiki.0.clone()) })
+    }
+}
+
+impl SessionOwners {
+    /// The sessions that were used a while ago at most.
+    fn lock(&self, now: Instant) -> MutexGuard<'_, BTreeMap<String, (SessionOwner, Instant)>> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|_, (_, used)| now.duration_since(*used) < SESSION_IDLE);
+        open
+    }
+
+    /// Whether a request may use a session; it is used then.
+    fn may_use(&self, session: &str, owner: &SessionOwner, now: Instant) -> bool {
+        match self.lock(now).get_mut(session) {
+            Some((known, used)) if known == owner => {
+                *used = now;
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// Whether a caller may begin another session.
+    fn may_begin(&self, owner: &SessionOwner, now: Instant) -> bool {
+        self.lock(now).values().filter(|(known, _)| known.caller == owner.caller).count() < MAX_SESSIONS
+    }
+}
+
+pub(super) async fn check_session(State(owners): State<Arc<SessionOwners>>, request: Request, next: Next) -> Response {
+    let refuse = |status, detail: &str| ProblemDetails::new(status, detail);
+    let Some(owner) = SessionOwner::read(request.extensions()) else {
+        return refuse(StatusCode::INTERNAL_SERVER_ERROR, "the caller is unknown").into_response();
+    };
+    let (session, is_end) = (read_session(request.headers()), request.method() == Method::DELETE);
+    match &session {
+        Some(session) if !owners.may_use(session, &owner, Instant::now()) => {
+            return refuse(StatusCode::NOT_FOUND, "there is no such session: begin a new one").into_response();
+        }
+        None if !owners.may_begin(&owner, Instant::now()) => {
+            let detail =
+                format!("more than {MAX_SESSIONS} sessions: end one, or wait until one was idle for 5 minutes");
+            let problem = refuse(StatusCode::TOO_MANY_REQUESTS, &detail);
+            return ProblemDetails { retry_after: Some(RETRY_AFTER), ..problem }.into_response();
+        }
+        Some(_) | None => {}
+    }
+    let response = next.run(request).await;
+    match (session, read_session(response.headers())) {
+        (Some(session), _) if is_end => drop(owners.lock(Instant::now()).remove(&session)),
+        (None, Some(began)) => drop(owners.lock(Instant::now()).insert(began, (owner, Instant::now()))),
+        _ => {}
+    }
+    response
+}
+
+fn read_session(headers: &HeaderMap) -> Option<String> {
+    headers.get(SESSION_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owner(caller: &str, wiki: Option<&str>) -> SessionOwner {
+        SessionOwner { caller: caller.to_owned(), wiki: wiki.map(str::to_owned) }
+    }
+
+    #[test]
+    fn a_session_is_its_owners_alone_until_it_was_idle() {
+        let (owners, now) = (SessionOwners::default(), Instant::now());
+        owners.lock(now).insert("s".to_owned(), (owner("a", Some("x")), now));
+        assert!(owners.may_use("s", &owner("a", Some("x")), now));
+        for other in [owner("b", Some("x")), owner("a", Some("y")), owner("a", None)] {
+            assert!(!owners.may_use("s", &other, now), "{other:?}");
+        }
+        let later = now + SESSION_IDLE - Duration::from_secs(1);
+        assert!(owners.may_use("s", &owner("a", Some("x")), later));
+        assert!(!owners.may_use("s", &owner("a", Some("x")), later + SESSION_IDLE));
+    }
+
+    #[test]
+    fn a_caller_has_eight_sessions() {
+        let (owners, now) = (SessionOwners::default(), Instant::now());
+        for number in 0..MAX_SESSIONS {
+            assert!(owners.may_begin(&owner("a", None), now));
+            owners.lock(now).insert(number.to_string(), (owner("a", None), now));
+        }
+        assert!(!owners.may_begin(&owner("a", Some("x")), now) && owners.may_begin(&owner("b", None), now));
+        assert!(owners.may_begin(&owner("a", None), now + SESSION_IDLE));
+    }
+}

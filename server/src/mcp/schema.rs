@@ -1,0 +1,87 @@
+//! The schemas of arguments and results, in the plain form that all clients read.
+//!
+//! They are flat and closed: no references, no alternatives, no formats of a vendor. What may be absent is left out, never `null`.
+
+use super::outside::{OUTSIDE, OUTSIDE_MARK};
+use rmcp::model::JsonObject;
+use rmcp::schemars::generate::SchemaSettings;
+use rmcp::schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+
+/// The argument that each tool of a wiki has.
+pub(crate) const WORKSPACE: &str = "workspace";
+
+/// The schema of arguments, with the workspace.
+pub(crate) fn describe_arguments<A: JsonSchema>() -> JsonObject {
+    let mut schema = generate::<A>();
+    let workspace = json!({"type": "string", "maxLength": 96, "description": "The wiki, by its name. A server for one wiki does not need it."});
+    match schema.get_mut("properties").and_then(Value::as_object_mut) {
+        Some(properties) => {
+            properties.shift_insert(0, WORKSPACE.to_owned(), workspace);
+        }
+        None => drop(schema.insert("properties".to_owned(), json!({WORKSPACE: workspace}))),
+    }
+    schema
+}
+
+/// The schema of a result.
+pub(crate) fn describe_result<R: JsonSchema>() -> JsonObject {
+    generate::<R>()
+}
+
+fn generate<T: JsonSchema>() -> JsonObject {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema: Schema = settings.into_generator().into_root_schema_for::<T>();
+    let mut object = schema.ensure_object().clone();
+    object.shift_remove("title");
+    let mut value = Value::Object(object);
+    simplify(&mut value);
+    match value {
+        Value::Object(object) => object,
+        _ => JsonObject::new(),
+    }
+}
+
+/// Takes out `null`, formats and defaults that say nothing, and closes objects.
+fn simplify(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(simplify),
+        Value::Object(object) => {
+            if let Some(Value::Array(types)) = object.get("type") {
+                let kept = types.iter().find(|it| *it != "null").cloned().unwrap_or(Value::Null);
+                object.insert("type".to_owned(), kept);
+            }
+            if let Some(Value::Array(choices)) = object.shift_remove("anyOf") {
+                let kept = choices.into_iter().find(|it| it.get("type") != Some(&json!("null")));
+                for (name, value) in kept.as_ref().and_then(Value::as_object).into_iter().flatten() {
+                    object.entry(name.clone()).or_insert_with(|| value.clone());
+                }
+            }
+            if let Some(Value::Array(choices)) = object.shift_remove("oneOf") {
+                let values = choices.iter().filter_map(|choice| choice.get("const").cloned()).collect();
+                object.insert("type".to_owned(), json!("string"));
+                object.insert("enum".to_owned(), Value::Array(values));
+            }
+            if let Some(Value::Array(values)) = object.get_mut("enum") {
+                values.retain(|value| !value.is_null());
+            }
+            object.shift_remove("format");
+            if object.get("default") == Some(&Value::Null) {
+                object.shift_remove("default");
+            }
+            if object.contains_key("properties") {
+                object.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            debug_assert!(
+                !object.contains_key(OUTSIDE_MARK)
+                    || object.get("description").and_then(Value::as_str).is_some_and(|it| it.starts_with(OUTSIDE)),
+                "a field with outside words does not say so: {object:?}"
+            );
+            object.shift_remove(OUTSIDE_MARK);
+            object.values_mut().for_each(simplify);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,64 @@
+//! Counts tokens, so that no result is larger than a client takes.
+//!
+//! The count is that of o200k_base, and 15 % more for callers whose tokenizer is another one. Loading the tokenizer takes a moment, so it is
+//! loaded when a result is first so large that it must be counted.
+
+use bpe_openai::o200k_base;
+
+/// For tokenizers that we do not have.
+const FACTOR: f64 = 1.15;
+
+/// The number of tokens of a text.
+#[cfg(test)]
+pub(crate) fn count_tokens(text: &str) -> usize {
+    (o200k_base().count(text) as f64 * FACTOR).ceil() as usize
+}
+
+/// Whether a text has at most so many tokens. It is read only as far as that takes.
+fn has_at_most(text: &str, limit: usize) -> bool {
+    let tokenizer = o200k_base();
+    tokenizer.count_till_limit(&tokenizer.normalize(text), (limit as f64 / FACTOR) as usize).is_some()
+}
+
+/// The longest beginning of a text that has at most so many tokens. It ends at a line if there is one.
+pub(crate) fn cut_to_tokens(text: &str, limit: usize) -> &str {
+    // No text has more tokens than bytes.
+    if text.len() as f64 * FACTOR <= limit as f64 || has_at_most(text, limit) {
+        return text;
+    }
+    // No token has more than 128 bytes, so what lies beyond need not be counted.
+    let (mut fits, mut exceeds) = (0, floor_boundary(text, text.len().min(limit.saturating_mul(128))) + 1);
+    while fits + 1 < exceeds {
+        let middle = floor_boundary(text, usize::midpoint(fits, exceeds));
+        if middle <= fits {
+            break;
+        }
+        if has_at_most(&text[..middle], limit) { fits = middle } else { exceeds = middle }
+    }
+    let cut = &text[..fits.min(text.len())];
+    match cut.rfind('\n') {
+        Some(at) if fits < text.len() && at > fits / 2 => &cut[..=at],
+        _ => cut,
+    }
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cut_text_fits_and_ends_at_a_line() {
+        let text = "The lease of plot 12 ends on 31 March 2027.\n".repeat(2_000);
+        let cut = cut_to_tokens(&text, 500);
+        assert!(count_tokens(cut) <= 500 && count_tokens(cut) > 450 && cut.ends_with('\n'), "{}", count_tokens(cut));
+        assert_eq!(cut_to_tokens("short", 500), "short");
+        let dense = "ꙮ".repeat(4_000);
+        let cut = cut_to_tokens(&dense, 300);
+        assert!(count_tokens(cut) <= 300 && !cut.is_empty(), "{}", count_tokens(cut));
+        assert_eq!(cut_to_tokens("é", 0), "");
+    }
+}

@@ -1,0 +1,75 @@
+//! What tools may read: the wikis of a vault, its index, and the key of its fences.
+//!
+//! The index is opened when a call first needs it, and the files are read where there is none.
+
+use super::call_log::CallLog;
+use super::caller::McpCaller;
+use super::error::{ToolError, ToolErrorCode, shorten_outside};
+use super::fence::FenceKey;
+use super::workspace::Workspace;
+use crate::access::{AccessError, SecretStore};
+use crate::views::wiki::WikiIndex;
+use std::path::Path;
+use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::create::list_wikis;
+use steward_vault::wiki::folder::WikiFolder;
+
+/// The key from which the marks of fences follow.
+const FENCE_KEY: &str = "mcp";
+
+/// A vault as tools see it.
+pub struct McpVault {
+    root: VaultRoot,
+    pub(crate) wikis: WikiIndex,
+    pub(crate) fences: FenceKey,
+    pub(crate) log: CallLog,
+}
+
+impl McpVault {
+    /// Opens a vault for a process without its index. The state folder gets a key if it has none.
+    ///
+    /// # Errors
+    /// [`AccessError`] if the key can be neither read nor made.
+    pub fn open(root: VaultRoot, state: &Path) -> Result<Self, AccessError> {
+        Self::new(root, &SecretStore::new(state), WikiIndex::new(state))
+    }
+
+    /// A vault with its index.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn new(root: VaultRoot, store: &SecretStore, wikis: WikiIndex) -> Result<Self, AccessError> {
+        let fences = FenceKey::new(&store.ensure_key(FENCE_KEY)?);
+        let log = CallLog::new(root.clone());
+        Ok(Self { root, wikis, fences, log })
+    }
+
+    pub(crate) fn root(&self) -> &VaultRoot {
+        &self.root
+    }
+
+    /// Opens the workspace that a call names. A caller with one workspace need not name it.
+    ///
+    /// # Errors
+    /// [`ToolErrorCode::WorkspaceRequired`], [`ToolErrorCode::WorkspaceNotAccessible`].
+    pub(crate) fn open_workspace(&self, caller: &McpCaller, named: Option<&str>) -> Result<Workspace<'_>, ToolError> {
+        let known = list_wikis(&self.root).map_err(ToolError::internal)?;
+        let is_seen = |name: &str| caller.workspace.as_deref().is_none_or(|pin| pin == name);
+        let names =
+            known.iter().map(|(name, _)| name.as_str()).filter(|name| is_seen(name)).collect::<Vec<_>>().join(", ");
+        let choose = match names.as_str() {
+            "" => "The vault has no wiki yet: `steward wiki init` makes one".to_owned(),
+            names => format!("Use one of: {names}"),
+        };
+        let Some(name) = named.or(caller.workspace.as_deref()) else {
+            let what = "every call names its workspace";
+            return Err(ToolError::new(ToolErrorCode::WorkspaceRequired, what, choose));
+        };
+        let Some((name, path)) = known.iter().find(|(known, _)| known == name && is_seen(name)) else {
+            let what = format!("there is no workspace `{}` here", shorten_outside(name));
+            return Err(ToolError::new(ToolErrorCode::WorkspaceNotAccessible, what, choose));
+        };
+        let folder = WikiFolder::open(path).map_err(ToolError::internal)?;
+        Ok(Workspace { name: name.clone(), folder, vault: self })
+    }
+}

@@ -1,0 +1,157 @@
+//! `follow`: from a footnote to the very words of its source, compared at this moment.
+//!
+//! The words around the quote come from the source as it is now. Nothing is anchored anew.
+
+use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
+use crate::mcp::outside::OutsideWords;
+use crate::mcp::paths::to_path;
+use crate::mcp::schema::{describe_arguments, describe_result};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value, check_range};
+use crate::mcp::workspace::Workspace;
+use rmcp::schemars::{self, JsonSchema};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+use steward_domain::action::plan::ContentHash;
+use steward_domain::wiki::claims::read_claims;
+use steward_domain::wiki::grep::LinePattern;
+use steward_domain::wiki::page::may_be_page;
+use steward_domain::wiki::quote::Anchor;
+use steward_vault::wiki::grep::{GrepRequest, MAX_GREP_HITS, MAX_GREP_TIME, grep_wiki};
+use steward_vault::wiki::quotes::{SourceTexts, read_text};
+
+pub(super) const TOOL: ToolDefinition = ToolDefinition {
+    name: "follow",
+    title: "Follow a footnote",
+    description: "Follows a footnote of a page to the words of its document, and says whether they stand there now. `footnote_id` is a label or a number. \
+        Example: follow(from_page=\"wiki/concepts/token-lifetime.md\", footnote_id=\"c6107d23f\")",
+    arguments: describe_arguments::<FollowArguments>,
+    result: Some(describe_result::<FollowResult>),
+    run: follow,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FollowArguments {
+    #[schemars(length(max = 512))]
+    from_page: String,
+    /// The label of the footnote, such as `c6107d23f`, or its number on the page, from 1.
+    #[schemars(length(max = 40))]
+    footnote_id: String,
+    /// How many characters around the quote are shown on each side.
+    #[serde(default = "default_context")]
+    #[schemars(range(max = 2000))]
+    context: u64,
+}
+
+fn default_context() -> u64 {
+    300
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct FollowResult {
+    label: String,
+    /// The id of the source.
+    source: String,
+    /// The path of the document.
+    path: String,
+    /// Outside words: the quote as the footnote has it.
+    quote: OutsideWords,
+    /// The hash of the words as they stand in the source, or else of the quote.
+    quote_sha256: String,
+    /// `ok`; `drifted` if the words do not stand in the source any more; `mutated` if the source has other bytes than those that were registered; `missing`
+    /// if it is gone; `edited` if the footnote was changed.
+    verified: String,
+    /// Where the words stand, in bytes of the source's text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    /// The page of a PDF, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    page: Option<u64>,
+    /// Outside words: the words of the source before the quote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<OutsideWords>,
+    /// Outside words: the words of the source after the quote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<OutsideWords>,
+    /// The source that replaces this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<String>,
+    /// Other pages with the same quote.
+    cited_by: Vec<String>,
+}
+
+fn follow(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    let (workspace, arguments) = call.open::<FollowArguments>()?;
+    let context = check_range("context", arguments.context, 0, 2_000)?;
+    let file = workspace.find_file(&arguments.from_page)?;
+    let contents = workspace.folder.read_some(std::slice::from_ref(&file));
+    let Some(page) = contents.pages.first() else {
+        let what = format!("`{}` is no page", shorten_outside(&arguments.from_page));
+        return Err(ToolError::new(ToolErrorCode::NotFound, what, "`list` shows the kind of each file"));
+    };
+    let claims = read_claims(page.document.body(), &page.body.disputed);
+    let mut anchors: Vec<&Anchor> = claims.anchors.values().collect();
+    anchors.sort_by_key(|anchor| claims.footnotes.get(&anchor.label).copied());
+    let wanted = arguments.footnote_id.trim().trim_start_matches("[^").trim_end_matches(']');
+    let numbered = wanted.parse::<usize>().ok().and_then(|number| anchors.get(number.checked_sub(1)?).copied());
+    let Some(anchor) = anchors.iter().find(|anchor| anchor.label == wanted).copied().or(numbered) else {
+        let labels: Vec<&str> = anchors.iter().map(|anchor| anchor.label.as_str()).collect();
+        let fix = match labels.as_slice() {
+            [] => "The page has no footnote that quotes a source".to_owned(),
+            labels => format!("Its footnotes are: {}", shorten_outside(&labels.join(", "))),
+        };
+        let what = format!("there is no footnote `{}`", shorten_outside(wanted));
+        return Err(ToolError::new(ToolErrorCode::NoFootnote, what, fix));
+    };
+    let Some(source) = contents.sources.get(&anchor.source) else {
+        let what = format!("the source `{}` is not registered", shorten_outside(&anchor.source));
+        return Err(ToolError::new(ToolErrorCode::SourceMissing, what, "A person can add it by `steward wiki ingest`"));
+    };
+    let texts = SourceTexts::read(&workspace.folder, &contents, [anchor.source.clone()].into());
+    let checked = texts.index().check(anchor);
+    let verified = match checked.fault.as_deref().and_then(|fault| fault.split(':').next()) {
+        None => "ok",
+        Some("source_drifted") => "drifted",
+        Some("quote_edited") => "edited",
+        Some("source_missing") => "missing",
+        Some(_) => "mutated",
+    };
+    let mut result = FollowResult {
+        label: anchor.label.clone(),
+        source: anchor.source.clone(),
+        path: to_path(&source.path).unwrap_or_default(),
+        quote: anchor.quote.as_str().into(),
+        quote_sha256: hash(&anchor.quote),
+        verified: verified.to_owned(),
+        offset: checked.offset.map(|offset| offset as u64),
+        page: None,
+        before: None,
+        after: None,
+        superseded_by: checked.superseded_by,
+        cited_by: list_citing(&workspace, anchor, &file),
+    };
+    if let Ok(text) = read_text(&workspace.folder, source)
+        && let Ok(slice) = text.finder().find_quote(&anchor.quote)
+        && let Some((before, words, after)) = text.finder().split_around(slice)
+    {
+        result.quote_sha256 = hash(words);
+        result.page = text.as_str().contains('\u{c}').then(|| before.matches('\u{c}').count() as u64 + 1);
+        let from = before.char_indices().rev().nth(context.saturating_sub(1)).map_or(0, |(at, _)| at);
+        result.before = (context > 0).then(|| before[from..].into());
+        result.after = (context > 0).then(|| after.chars().take(context).collect::<String>().into());
+    }
+    answer_value(&result)
+}
+
+fn hash(words: &str) -> String {
+    ContentHash::hash_bytes(words.as_bytes()).as_str().to_owned()
+}
+
+/// The other pages that have the same quote, by its label.
+fn list_citing(workspace: &Workspace<'_>, anchor: &Anchor, own: &str) -> Vec<String> {
+    let Ok(pattern) = LinePattern::new(&format!("[^{}]:", anchor.label), true, false) else { return Vec::new() };
+    let request = GrepRequest { pattern, context: 0, limit: MAX_GREP_HITS };
+    let is_other = |file: &str| may_be_page(file) && file != own;
+    let found = grep_wiki(&workspace.folder, &request, Instant::now() + MAX_GREP_TIME, is_other);
+    found.hits.iter().filter_map(|hit| to_path(&hit.path)).collect()
+}

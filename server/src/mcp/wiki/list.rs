@@ -1,0 +1,132 @@
+//! `list`: the files of a workspace, by a glob.
+//!
+//! The frontmatter of the pages that are shown is read; no other page is opened.
+
+use crate::mcp::cursor::ListState;
+use crate::mcp::error::ToolError;
+use crate::mcp::outside::OutsideWords;
+use crate::mcp::schema::{describe_arguments, describe_result};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value, check_range};
+use chrono::{DateTime, Utc};
+use rmcp::schemars::{self, JsonSchema};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use steward_domain::wiki::page::{WikiPage, may_be_page};
+
+/// About as many characters as a token has.
+const CHARACTERS_OF_TOKEN: u64 = 4;
+const MAX_LIMIT: u64 = 500;
+
+pub(super) const TOOL: ToolDefinition = ToolDefinition {
+    name: "list",
+    title: "List files",
+    description: "Lists pages (wiki/…) and documents (raw/…) by a glob: `*` stays in a folder, `**` does not. \
+        Example: list(path=\"wiki/concepts/*\", sort=\"updated\")",
+    arguments: describe_arguments::<ListArguments>,
+    result: Some(describe_result::<ListResult>),
+    run: list,
+};
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ListArguments {
+    /// A glob of paths, such as `wiki/concepts/*`; all files without it.
+    #[schemars(length(max = 200))]
+    path: Option<String>,
+    #[serde(default)]
+    sort: ListOrder,
+    /// How many are shown.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 500))]
+    limit: u64,
+    /// Where the list goes on, from an earlier answer.
+    #[schemars(length(max = 80))]
+    cursor: Option<String>,
+}
+
+fn default_limit() -> u64 {
+    100
+}
+
+/// What comes first.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum ListOrder {
+    /// By path.
+    #[default]
+    Name,
+    /// The newest first.
+    Updated,
+    /// The largest first.
+    Size,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ListResult {
+    entries: Vec<ListEntry>,
+    /// How many files the glob means.
+    total: u64,
+    /// Where the list goes on; absent at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ListEntry {
+    path: String,
+    /// The kind of a page, or `raw`, or `file` for another file of the wiki.
+    kind: String,
+    bytes: u64,
+    /// About as many tokens: a quarter of the bytes.
+    tokens: u64,
+    /// When the page was updated, or else when the file changed.
+    updated_at: String,
+    /// Outside words: the title of a page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<OutsideWords>,
+}
+
+fn list(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    let (workspace, arguments) = call.open::<ListArguments>()?;
+    let limit = check_range("limit", arguments.limit, 1, MAX_LIMIT)?;
+    let mut files = match &arguments.path {
+        Some(glob) => workspace.list_matching(glob)?,
+        None => workspace.list_files(),
+    };
+    match arguments.sort {
+        ListOrder::Name => {}
+        ListOrder::Updated => files.sort_by_key(|file| std::cmp::Reverse(file.file.modified_ms)),
+        ListOrder::Size => files.sort_by_key(|file| std::cmp::Reverse(file.file.bytes)),
+    }
+    let all: Vec<(&str, u64, i64)> =
+        files.iter().map(|file| (file.path.as_str(), file.file.bytes, file.file.modified_ms)).collect();
+    let asked = (&arguments.path, arguments.sort, arguments.limit);
+    let state = ListState::new(&workspace.vault.fences, TOOL.name, &(&workspace.name, asked), &all);
+    let offset = state.read(arguments.cursor.as_deref())?;
+    let shown = &files[offset.min(files.len())..(offset + limit).min(files.len())];
+    let pages = shown.iter().map(|file| file.file.path.clone()).filter(|file| may_be_page(file)).collect::<Vec<_>>();
+    let pages: BTreeMap<String, WikiPage> =
+        workspace.folder.read_some(&pages).pages.into_iter().map(|page| (page.file.clone(), page)).collect();
+    let entries = shown.iter().map(|file| {
+        let page = pages.get(&file.file.path);
+        let changed = DateTime::<Utc>::from_timestamp_millis(file.file.modified_ms).unwrap_or_default();
+        let stated = page.and_then(|page| page.document.fields().get("updated_at")?.as_str()?.parse().ok());
+        ListEntry {
+            path: file.path.clone(),
+            kind: match page {
+                Some(page) => page.kind.clone(),
+                None if file.path.starts_with("raw/") => "raw".to_owned(),
+                None => "file".to_owned(),
+            },
+            bytes: file.file.bytes,
+            tokens: file.file.bytes.div_ceil(CHARACTERS_OF_TOKEN),
+            updated_at: steward_domain::time::format_seconds(stated.unwrap_or(changed)),
+            title: page.map(|page| page.title.as_str().into()),
+        }
+    });
+    let entries: Vec<ListEntry> = entries.collect();
+    let cursor = state.next(offset + entries.len(), files.len());
+    answer_value(&ListResult { entries, total: files.len() as u64, cursor })
+}

@@ -1,0 +1,255 @@
+//! `read`: the text of files, of parts of them, and of documents that are no text themselves.
+//!
+//! Each file has a line with its path, hash and size, and then its words in a fence. What exceeds the tokens that were asked for is left out, and
+//! the line says where it goes on.
+
+use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
+use crate::mcp::paths::to_path;
+use crate::mcp::schema::describe_arguments;
+use crate::mcp::tokens::cut_to_tokens;
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, check_range};
+use crate::mcp::workspace::Workspace;
+use rmcp::schemars::{self, JsonSchema};
+use serde::Deserialize;
+use steward_domain::wiki::MAX_SOURCE_BYTES;
+use steward_domain::wiki::registry::hash_content;
+use steward_domain::wiki::source_text::find_format;
+use steward_vault::wiki::folder::ReadFault;
+use steward_vault::wiki::quotes::read_text;
+
+/// The most files of one call.
+const MAX_FILES: usize = 20;
+/// The least tokens of a file, so that its first lines are seen.
+const LEAST_TOKENS: u64 = 100;
+const MAX_TOKENS: u64 = 20_000;
+
+pub(super) const TOOL: ToolDefinition = ToolDefinition {
+    name: "read",
+    title: "Read files",
+    description: "Reads pages and documents as text; of PDF and HTML the text that was taken out of them. Give `path` (a file or a glob) or `paths`. \
+        Example: read(path=\"raw/rfc-34.pdf\", pages=\"2-3\")",
+    arguments: describe_arguments::<ReadArguments>,
+    result: None,
+    run: read,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ReadArguments {
+    /// A path, or a glob of at most 20 files.
+    #[schemars(length(max = 512))]
+    path: Option<String>,
+    /// Several paths.
+    #[serde(default)]
+    #[schemars(length(max = 20), inner(length(max = 512)))]
+    paths: Vec<String>,
+    /// Pages of a PDF, such as `1-3,7`.
+    #[schemars(length(max = 80))]
+    pages: Option<String>,
+    /// The section below this heading alone.
+    #[schemars(length(max = 200))]
+    section: Option<String>,
+    /// Where to begin, in bytes of the text, as an earlier answer says.
+    #[serde(default)]
+    #[schemars(range(max = 33_554_432))]
+    offset: u64,
+    /// The most tokens of all files together.
+    #[serde(default = "default_tokens")]
+    #[schemars(range(min = 100, max = 20_000))]
+    max_tokens: u64,
+}
+
+fn default_tokens() -> u64 {
+    6_000
+}
+
+/// The text of a file.
+struct FileText {
+    path: String,
+    /// Of the file's own bytes.
+    sha256: String,
+    bytes: usize,
+    text: String,
+}
+
+fn read(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    let (workspace, arguments) = call.open::<ReadArguments>()?;
+    let max_tokens = check_range("max_tokens", arguments.max_tokens, LEAST_TOKENS, MAX_TOKENS)?;
+    let offset = check_range("offset", arguments.offset, 0, MAX_SOURCE_BYTES as u64)?;
+    let files = choose_files(&workspace, &arguments)?;
+    let share = max_tokens / files.len().max(1);
+    let render = |file: &String| -> Result<String, ToolError> {
+        let file = read_file(&workspace, file)?;
+        let mut text = file.text.as_str();
+        if let Some(pages) = &arguments.pages {
+            return Ok(render_file(&workspace, &file, &choose_pages(text, pages)?, offset, share));
+        }
+        if let Some(section) = &arguments.section {
+            text = find_section(text, section)?;
+        }
+        Ok(render_file(&workspace, &file, text, offset, share))
+    };
+    // Of several files each has its own answer.
+    let is_single = files.len() == 1;
+    let blocks = files.iter().map(|file| match render(file) {
+        Err(error) if !is_single => {
+            Ok(format!("{}: {error}", to_path(file).as_deref().map(shorten_outside).unwrap_or_default()))
+        }
+        rendered => rendered,
+    });
+    Ok(ToolAnswer::Text(blocks.collect::<Result<_, _>>()?))
+}
+
+fn choose_files(workspace: &Workspace<'_>, arguments: &ReadArguments) -> Result<Vec<String>, ToolError> {
+    let bad =
+        |what: &str| ToolError::new(ToolErrorCode::BadArguments, what, "Give `path` or `paths`, at most 20 files");
+    match (&arguments.path, arguments.paths.as_slice()) {
+        (Some(_), [_, ..]) => Err(bad("both `path` and `paths` are given")),
+        (None, []) => Err(bad("no file is named")),
+        (None, paths) if paths.len() > MAX_FILES => Err(bad("more than 20 files are named")),
+        (None, paths) => paths.iter().map(|path| workspace.find_file(path)).collect(),
+        (Some(glob), []) if glob.contains(['*', '?']) => {
+            let found = workspace.list_matching(glob)?;
+            match found.len() {
+                0 => Err(ToolError::new(ToolErrorCode::NotFound, "the glob means no file", "`list` shows all paths")),
+                count if count > MAX_FILES => Err(bad(&format!("the glob means {count} files"))),
+                _ => Ok(found.into_iter().map(|file| file.file.path).collect()),
+            }
+        }
+        (Some(path), []) => Ok(vec![workspace.find_file(path)?]),
+    }
+}
+
+/// Reads a file; of a document that is no text itself the text that was taken out of it.
+fn read_file(workspace: &Workspace<'_>, file: &str) -> Result<FileText, ToolError> {
+    let path = to_path(file).unwrap_or_default();
+    let shown = shorten_outside(&path);
+    let refuse = |code, what: String, fix: &str| ToolError::new(code, what, fix);
+    let bytes = workspace.folder.read_bytes(file, MAX_SOURCE_BYTES).map_err(|fault| match fault {
+        ReadFault::Io(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            refuse(ToolErrorCode::NotFound, format!("there is no file `{shown}` any more"), "`list` shows all paths")
+        }
+        fault => refuse(ToolErrorCode::NotText, format!("`{shown}` cannot be read: {fault}"), "Read another file"),
+    })?;
+    let (sha256, size) = (hash_content(&bytes).replacen("sha256:", "", 1), bytes.len());
+    let sources = workspace.folder.read_some(&[]).sources;
+    if let Some(source) = sources.values().find(|source| source.path == file && source.text_file.is_some()) {
+        let text = read_text(&workspace.folder, source).map_err(|fault| {
+            refuse(
+                ToolErrorCode::NotText,
+                format!("the text of `{shown}` cannot be read: {}", fault.problem),
+                "`steward wiki lint` says more",
+            )
+        })?;
+        return Ok(FileText { path, sha256, bytes: size, text: text.as_str().to_owned() });
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) if !text.contains('\0') => Ok(FileText { path, sha256, bytes: size, text }),
+        _ if find_format(file).is_some_and(|format| format.needs_reader()) => Err(refuse(
+            ToolErrorCode::TextPending,
+            format!("the text of `{shown}` was not read yet"),
+            "It is read when a person adds it by `steward wiki ingest`",
+        )),
+        _ => Err(refuse(ToolErrorCode::NotText, format!("`{shown}` is no text"), "Read another file")),
+    }
+}
+
+/// One file: a line about it, and its words in a fence.
+fn render_file(workspace: &Workspace<'_>, file: &FileText, text: &str, offset: usize, tokens: usize) -> String {
+    let begin = (0..=offset.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
+    let rest = &text[begin..];
+    let cut = cut_to_tokens(rest, tokens);
+    let path = shorten_outside(&file.path);
+    let next = match cut.len() < rest.len() {
+        true => format!(", goes on at offset {}", begin + cut.len()),
+        false => String::new(),
+    };
+    format!(
+        "{path}: sha256 {}, {} bytes, live{next}\n{}",
+        file.sha256,
+        file.bytes,
+        workspace.vault.fences.wrap(&path, cut)
+    )
+}
+
+/// The pages of a text that form feeds divide.
+fn choose_pages(text: &str, wanted: &str) -> Result<String, ToolError> {
+    let pages: Vec<&str> = text.split('\u{c}').collect();
+    let refuse = |what: String| {
+        Err(ToolError::new(ToolErrorCode::NoPages, what, format!("The text has {} pages; use 1-3,7", pages.len())))
+    };
+    if pages.len() == 1 {
+        return refuse("the text has no pages".to_owned());
+    }
+    let mut chosen: Vec<&str> = Vec::new();
+    for range in wanted.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (Ok(first), Ok(last)) = (first.trim().parse::<usize>(), last.trim().parse::<usize>()) else {
+            return refuse(format!("`{}` is no range of pages", shorten_outside(range)));
+        };
+        if first == 0 || first > last || last > pages.len() {
+            return refuse(format!("there are no pages {first}-{last}"));
+        }
+        chosen.extend(&pages[first - 1..last]);
+    }
+    Ok(chosen.join("\n"))
+}
+
+/// The part of a Markdown text from a heading to the next one of its level or above.
+fn find_section<'t>(text: &'t str, heading: &str) -> Result<&'t str, ToolError> {
+    let wanted = heading.trim().trim_start_matches('#').trim().to_lowercase();
+    let (mut at, mut begin, mut is_code, mut names) = (0, None, false, Vec::new());
+    for line in text.split_inclusive('\n') {
+        is_code ^= line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
+        let level = line.bytes().take_while(|byte| *byte == b'#').count();
+        if !is_code && (1..=6).contains(&level) && line[level..].starts_with(' ') {
+            let name = line[level..].trim();
+            match begin {
+                Some((begin, own)) if level <= own => return Ok(&text[begin..at]),
+                None if name.to_lowercase() == wanted => begin = Some((at, level)),
+                _ => names.push(shorten_outside(name)),
+            }
+        }
+        at += line.len();
+    }
+    if let Some((begin, _)) = begin {
+        return Ok(&text[begin..]);
+    }
+    names.truncate(10);
+    let fix = if names.is_empty() {
+        "It has no headings".to_owned()
+    } else {
+        format!("Its headings are: {}", names.join("; "))
+    };
+    let what = format!("there is no section `{}`", shorten_outside(heading));
+    Err(ToolError::new(ToolErrorCode::NoSection, what, fix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_section_ends_at_the_next_heading_of_its_level() {
+        let text = "# Plot 12\n\nIntro.\n\n## Water\n\nA stopcock.\n\n### Winter\n\nClose it.\n\n```\n## Code\n```\n\n## Rent\n\n40 pounds.\n";
+        assert_eq!(
+            find_section(text, "water").unwrap(),
+            "## Water\n\nA stopcock.\n\n### Winter\n\nClose it.\n\n```\n## Code\n```\n\n"
+        );
+        assert_eq!(find_section(text, "## Rent").unwrap(), "## Rent\n\n40 pounds.\n");
+        assert_eq!(find_section(text, "Plot 12").unwrap(), text);
+        let error = find_section(text, "Code").unwrap_err().to_string();
+        assert!(error.contains("no_section") && error.contains("Water; Winter; Rent"), "{error}");
+    }
+
+    #[test]
+    fn pages_are_chosen_by_ranges() {
+        let text = "one\u{c}two\u{c}three\u{c}four";
+        assert_eq!(choose_pages(text, "2-3").unwrap(), "two\nthree");
+        assert_eq!(choose_pages(text, "4, 1").unwrap(), "four\none");
+        for wrong in ["0", "5", "3-2", "x", "", "1-"] {
+            assert!(choose_pages(text, wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(choose_pages("no pages", "1").unwrap_err().code, ToolErrorCode::NoPages);
+    }
+}
