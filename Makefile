@@ -17,7 +17,7 @@ POSTGRES := .tools/postgres
 FAKETIME := .tools/libfaketime
 DEMO := demo
 
-.PHONY: demo test aip-10 fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model bench-wiki corpora histories reference clean-demo
+.PHONY: demo test test-crates test-pages aip-10 fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model bench-wiki corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -32,13 +32,19 @@ test: tools
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy --workspace --test deploy --test fleet --quiet -- -D warnings
 	cargo build --workspace --all-targets --quiet
-	RUST_TEST_THREADS=4 cargo test --workspace --quiet --exclude steward-tests
-	RUST_TEST_THREADS=3 cargo test --workspace --quiet --test tidy --test replay --test browser
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-crates test-pages
 	RUST_TEST_THREADS=6 cargo test --workspace --quiet --test e2e
 	@rm -f target/skipped-scenes
 	STEWARD_FLEET_TEST=short RUST_TEST_THREADS=3 cargo test --workspace --quiet --test fleet
 	@test ! -f target/skipped-scenes || echo "Not played here, but by make fleet-test: $$(sort -u target/skipped-scenes | paste -sd ' ')."
 	@echo "Not run here: make deploy-test (root, Debian), make fleet-soak, make test-model, make corpora."
+
+# Both wait half of their time, so they run beside each other.
+test-crates:
+	cargo test --workspace --quiet --exclude steward-tests
+
+test-pages:
+	cargo test --workspace --quiet --test tidy --test replay --test browser
 
 # The rehearsal of a fleet in full: about 20 minutes, as any user. Each scene prints its figures and their targets.
 # STEWARD_FLEET_SEED repeats the random choices of an earlier run.
