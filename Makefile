@@ -202,7 +202,7 @@ test-model: .tools/model/.installed $(TEMPORAL)
 # 10 to 20 minutes.
 bench-wiki: .tools/wiki-bench/.installed
 	cargo build --release --quiet -p steward-vault --example wiki_at_size
-	RIPGREP=.tools/wiki-bench/bin/rg PYTHONPATH=.tools/wiki-bench python3 -B tests/wiki_bench/bench.py target/release/examples/wiki_at_size
+	RIPGREP=$(CURDIR)/.tools/wiki-bench/bin/rg PYTHONPATH=.tools/wiki-bench python3 -B tests/wiki_bench/bench.py target/release/examples/wiki_at_size
 
 .tools/wiki-bench/.installed:
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/wiki-bench \
