@@ -68,6 +68,13 @@ impl Client {
         let inner = text.lines().nth(1).unwrap();
         assert_eq!(serde_json::from_str::<Value>(inner).unwrap(), result["structuredContent"]);
         assert!(text.starts_with("⟦data ") && text.lines().count() == 3, "{text}");
+        // As clients do, which give up on a result that its schema refuses.
+        let listed = self.request("tools/list", json!({})).await;
+        let schema =
+            listed["tools"].as_array().unwrap().iter().find(|it| it["name"] == tool).unwrap()["outputSchema"].clone();
+        if let Err(e) = jsonschema::validator_for(&schema).unwrap().validate(&result["structuredContent"]) {
+            panic!("{tool}: {e}: {result:#}");
+        }
         result["structuredContent"].clone()
     }
 

@@ -70,9 +70,7 @@ struct GrepLine {
     column: u64,
     /// Outside words: the line, at most 400 characters of it.
     text: OutsideWords,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     before: Vec<OutsideLine>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     after: Vec<OutsideLine>,
 }
 
