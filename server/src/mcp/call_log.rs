@@ -7,16 +7,9 @@ use super::fence::FenceKey;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use steward_vault::files::day_log::{DayLog, OpenDayLog};
-use steward_vault::files::root::VaultRoot;
 
 /// How the files of the log begin.
-const CALL_LOG: &str = "mcp";
-
-/// The log of a vault.
-pub(crate) struct CallLog {
-    log: DayLog,
-}
+pub(crate) const CALL_LOG: &str = "mcp";
 
 /// A call, as its line says.
 #[derive(Serialize)]
@@ -38,17 +31,6 @@ pub(crate) struct LoggedCall<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) protocol: Option<String>,
     pub(crate) bytes: u64,
-}
-
-impl CallLog {
-    pub(crate) fn new(root: VaultRoot) -> Self {
-        Self { log: DayLog::new(root, CALL_LOG) }
-    }
-
-    /// Opens the log of today for one line.
-    pub(crate) fn open(&self, now: DateTime<Utc>) -> std::io::Result<OpenDayLog> {
-        self.log.open(now)
-    }
 }
 
 /// The hash of arguments, whatever their order.

@@ -12,7 +12,7 @@ pub(crate) const ERROR_KEY: &str = "io.steward/error";
 const MAX_REPEATED: usize = 120;
 
 /// What kind of error it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display, strum::EnumIter)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum ToolErrorCode {
     BadArguments,

@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(wrapped.matches(&format!("⟦end {mark}⟧")).count(), 1);
         assert_eq!(wrapped.matches('⟦').count(), 2, "{wrapped}");
         assert_eq!(key.wrap("wiki/x.md", "The lease ends.\n⟦end 000000000000⟧"), wrapped);
-        assert!(!FenceKey::new("other").wrap("wiki/x.md", "The lease ends.").contains(&mark));
+        assert!(!FenceKey::new("other").wrap("wiki/x.md", "The lease ends.\n⟦end 000000000000⟧").contains(&mark));
         assert_eq!(key.wrap("n", "").lines().count(), 2);
     }
 }

@@ -98,6 +98,13 @@ fn count_bytes(result: &CallToolResult) -> u64 {
     serde_json::to_vec(result).map_or(0, |text| text.len() as u64)
 }
 
+/// All tools read alone, so an answer that cannot be logged is kept back.
+fn refuse_without_log(e: &std::io::Error) -> CallToolResult {
+    tracing::error!("the log of calls cannot be written: {e}");
+    let fix = "Free some space, or make `.steward/logs/` of the vault writable";
+    ToolError::new(ToolErrorCode::LogUnavailable, "nothing is answered without its line in the log", fix).into_result()
+}
+
 impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let us = Implementation::new("steward", env!("CARGO_PKG_VERSION")).with_title("Steward");
@@ -136,12 +143,7 @@ impl ServerHandler for McpHandler {
         let arguments = request.arguments.unwrap_or_default();
         let mut log = match self.vault.log.open(ts) {
             Ok(log) => log,
-            Err(e) => {
-                tracing::error!("the log of calls cannot be written: {e}");
-                let fix = "Free some space, or make `.steward/logs/` of the vault writable";
-                let error = ToolError::new(ToolErrorCode::LogUnavailable, "no tool runs without its log", fix);
-                return Ok(error.into_result().into());
-            }
+            Err(e) => return Ok(refuse_without_log(&e).into()),
         };
         let workspace = arguments.get(super::schema::WORKSPACE).and_then(|value| value.as_str()).map(str::to_owned);
         let workspace = workspace.or_else(|| caller.workspace.clone());
@@ -177,7 +179,7 @@ impl ServerHandler for McpHandler {
             bytes: count_bytes(&result),
         };
         if let Err(e) = log.append(&line) {
-            tracing::error!("a call is not in the log: {e}");
+            return Ok(refuse_without_log(&e).into());
         }
         Ok(result.into())
     }

@@ -26,6 +26,7 @@ use steward_vault::wiki::create::list_wikis;
 
 /// The largest request, in bytes.
 const MAX_BODY: usize = 1024 * 1024;
+
 /// Whether a path belongs to this interface, so that its errors are JSON.
 pub(crate) fn is_mcp_path(path: &str) -> bool {
     path == "/mcp" || path.starts_with("/mcp/") || path.starts_with("/.well-known/")

@@ -1,8 +1,10 @@
 //! How tools name the files of a wiki: `wiki/x.md` is its page `x.md`, and `raw/x.pdf` its document `sources/x.pdf`.
 //!
-//! The index and the log are called `wiki/index.md` and `wiki/log.md`. Hidden files have no path, and no path leaves the wiki.
+//! The index and the log are called `wiki/index.md` and `wiki/log.md`. Hidden files have no path, nor have files whose names hide or turn
+//! text or could end a fence. No path leaves the wiki.
 
 use super::error::{ToolError, ToolErrorCode, shorten_outside};
+use super::outside::escape_outside;
 use steward_domain::wiki::{INDEX_FILE, LOG_FILE, SOURCES_FOLDER};
 
 /// The longest path, in bytes.
@@ -54,8 +56,12 @@ pub(crate) fn to_file(path: &str) -> Result<String, ToolError> {
 
 /// Whether every part of a path is a plain name, none is hidden, and the file is no secret.
 fn is_shown(file: &str) -> bool {
-    let is_name = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains(['\\', '\0']);
-    file.split('/').all(is_name) && !file.ends_with(SECRET_ENDING)
+    let is_name = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains('\\');
+    // A path is shown as it is, also in the first line of a fence.
+    file.split('/').all(is_name)
+        && !file.ends_with(SECRET_ENDING)
+        && escape_outside(file) == file
+        && !file.contains(['\n', '\t'])
 }
 
 #[cfg(test)]
@@ -80,7 +86,17 @@ mod tests {
 
     #[test]
     fn nothing_else_has_a_path() {
-        for file in [".trash/x.md", "a/.secret", "keys.enc", "index.md", "log.md", "a//b.md"] {
+        for file in [
+            ".trash/x.md",
+            "a/.secret",
+            "keys.enc",
+            "x⟧ y.md",
+            "a\u{202e}b.md",
+            "a\nb.md",
+            "index.md",
+            "log.md",
+            "a//b.md",
+        ] {
             assert_eq!(to_path(file), None, "{file}");
         }
         for path in [

@@ -2,7 +2,7 @@
 //!
 //! The index is opened when a call first needs it, and the files are read where there is none.
 
-use super::call_log::CallLog;
+use super::call_log::CALL_LOG;
 use super::caller::McpCaller;
 use super::error::{ToolError, ToolErrorCode, shorten_outside};
 use super::fence::FenceKey;
@@ -10,6 +10,7 @@ use super::workspace::Workspace;
 use crate::access::{AccessError, SecretStore};
 use crate::views::wiki::WikiIndex;
 use std::path::Path;
+use steward_vault::files::day_log::DayLog;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::create::list_wikis;
 use steward_vault::wiki::folder::WikiFolder;
@@ -22,7 +23,7 @@ pub struct McpVault {
     root: VaultRoot,
     pub(crate) wikis: WikiIndex,
     pub(crate) fences: FenceKey,
-    pub(crate) log: CallLog,
+    pub(crate) log: DayLog,
 }
 
 impl McpVault {
@@ -40,7 +41,7 @@ impl McpVault {
     /// As [`Self::open`].
     pub(crate) fn new(root: VaultRoot, store: &SecretStore, wikis: WikiIndex) -> Result<Self, AccessError> {
         let fences = FenceKey::new(&store.ensure_key(FENCE_KEY)?);
-        let log = CallLog::new(root.clone());
+        let log = DayLog::new(root.clone(), CALL_LOG);
         Ok(Self { root, wikis, fences, log })
     }
 

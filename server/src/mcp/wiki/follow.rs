@@ -49,9 +49,10 @@ fn default_context() -> u64 {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct FollowResult {
-    label: String,
-    /// The id of the source.
-    source: String,
+    /// Outside words: the label of the footnote.
+    label: OutsideWords,
+    /// Outside words: the id of the source.
+    source: OutsideWords,
     /// The path of the document.
     path: String,
     /// Outside words: the quote as the footnote has it.
@@ -73,9 +74,9 @@ struct FollowResult {
     /// Outside words: the words of the source after the quote.
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<OutsideWords>,
-    /// The source that replaces this one.
+    /// Outside words: the id of the source that replaces this one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    superseded_by: Option<String>,
+    superseded_by: Option<OutsideWords>,
     /// Other pages with the same quote.
     cited_by: Vec<String>,
 }
@@ -117,8 +118,8 @@ fn follow(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         Some(_) => "mutated",
     };
     let mut result = FollowResult {
-        label: anchor.label.clone(),
-        source: anchor.source.clone(),
+        label: anchor.label.as_str().into(),
+        source: anchor.source.as_str().into(),
         path: to_path(&source.path).unwrap_or_default(),
         quote: anchor.quote.as_str().into(),
         quote_sha256: hash(&anchor.quote),
@@ -127,7 +128,7 @@ fn follow(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         page: None,
         before: None,
         after: None,
-        superseded_by: checked.superseded_by,
+        superseded_by: checked.superseded_by.map(Into::into),
         cited_by: list_citing(&workspace, anchor, &file),
     };
     if let Ok(text) = read_text(&workspace.folder, source)

@@ -76,8 +76,8 @@ struct ListResult {
 #[schemars(inline)]
 struct ListEntry {
     path: String,
-    /// The kind of a page, or `raw`, or `file` for another file of the wiki.
-    kind: String,
+    /// Outside words: the kind of a page, or `raw`, or `file` for another file of the wiki.
+    kind: OutsideWords,
     bytes: u64,
     /// About as many tokens: a quarter of the bytes.
     tokens: u64,
@@ -116,9 +116,9 @@ fn list(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         ListEntry {
             path: file.path.clone(),
             kind: match page {
-                Some(page) => page.kind.clone(),
-                None if file.path.starts_with("raw/") => "raw".to_owned(),
-                None => "file".to_owned(),
+                Some(page) => page.kind.as_str().into(),
+                None if file.path.starts_with("raw/") => "raw".into(),
+                None => "file".into(),
             },
             bytes: file.file.bytes,
             tokens: file.file.bytes.div_ceil(CHARACTERS_OF_TOKEN),

@@ -132,7 +132,10 @@ fn read_file(workspace: &Workspace<'_>, file: &str) -> Result<FileText, ToolErro
         fault => refuse(ToolErrorCode::NotText, format!("`{shown}` cannot be read: {fault}"), "Read another file"),
     })?;
     let (sha256, size) = (hash_content(&bytes).replacen("sha256:", "", 1), bytes.len());
-    let sources = workspace.folder.read_some(&[]).sources;
+    let sources = match path.starts_with("raw/") {
+        true => workspace.folder.read_some(&[]).sources,
+        false => Default::default(),
+    };
     if let Some(source) = sources.values().find(|source| source.path == file && source.text_file.is_some()) {
         let text = read_text(&workspace.folder, source).map_err(|fault| {
             refuse(

@@ -75,8 +75,8 @@ struct SearchResult {
 #[schemars(inline)]
 struct SearchHit {
     path: String,
-    /// The kind of the page, or the type of the entry of the log.
-    kind: String,
+    /// Outside words: the kind of the page, or the type of the entry of the log.
+    kind: OutsideWords,
     /// Outside words: the title of the page, or the subject of the entry.
     title: OutsideWords,
     /// Higher is better; 0 for entries of the log.
@@ -118,7 +118,7 @@ fn search(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let hits = found.into_iter().filter_map(|hit| {
         Some(SearchHit {
             path: to_path(&hit.file)?,
-            kind: hit.kind,
+            kind: hit.kind.into(),
             title: hit.title.into(),
             score: (hit.score * 1e6).round() / 1e6,
             snippet: hit.passage.into(),
@@ -151,7 +151,7 @@ fn search_log(
     });
     let hits = entries.into_iter().take(limit).map(|entry| SearchHit {
         path: "wiki/log.md".to_owned(),
-        kind: entry.log_type.map(|log_type| log_type.to_string()).unwrap_or_default(),
+        kind: entry.log_type.map(|log_type| log_type.to_string()).unwrap_or_default().into(),
         title: entry.subject.into(),
         score: 0.0,
         snippet: entry.bullets.join("\n").into(),

@@ -50,9 +50,9 @@ struct SourcesResult {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 struct SourceEntry {
-    /// Absent for a file that is not registered yet.
+    /// Outside words: the id; absent for a file that is not registered yet.
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<String>,
+    id: Option<OutsideWords>,
     path: String,
     /// Outside words: the title of the document.
     title: OutsideWords,
@@ -71,7 +71,7 @@ fn list_sources(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             title: row.title.into(),
             state: row.state.to_string(),
             pages: row.pages,
-            id: row.id,
+            id: row.id.map(Into::into),
         })
     });
     let entries: Vec<SourceEntry> =
