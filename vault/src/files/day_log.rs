@@ -17,7 +17,7 @@ const LOGS: &str = "logs";
 const LOCK: &str = "lock";
 /// How long a log is kept, in days.
 const KEEP_DAYS: i64 = 30;
-/// The least space that must be free before something is done that is to be logged: a million lines would fit.
+/// The least space that must be free before something is done that is to be logged: some thousand lines.
 const LEAST_FREE_BYTES: u64 = 1024 * 1024;
 
 /// A log with a file for each day.
