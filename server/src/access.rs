@@ -8,6 +8,7 @@
 pub(crate) mod admission;
 pub(crate) mod connection_limit;
 pub mod host;
+pub mod limits;
 pub mod link;
 pub(crate) mod origin;
 pub mod proxy;
@@ -19,6 +20,7 @@ pub mod token;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
+pub use limits::{TokenLimits, Toolset, WikiRight};
 pub use store::{AccessError, SecretStore};
 
 /// Longest name of a token or a person, in characters.
@@ -69,6 +71,8 @@ pub struct AuthenticatedCaller {
     pub name: String,
     pub scope: AccessScope,
     pub proof: CallerProof,
+    /// What narrows their token.
+    pub limits: TokenLimits,
 }
 
 /// Parses a name for use in audit records. It must be visible as written and unlike a token's `token:name#id`.

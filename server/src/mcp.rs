@@ -1,11 +1,13 @@
 //! The Model Context Protocol (MCP): an assistant reads the wikis of a vault by tools.
 //!
-//! [`serve_stdio`] speaks with one client over pipes, and [`http`] with many. A tool is called by [`handler`], which lists and logs it ([`call_log`]); [`tool`] says what a
-//! tool is, and [`wiki`] holds those of a wiki. Outside words, such as those of pages, stand between marks that their author cannot
+//! [`serve_stdio`] speaks with one client over pipes, and [`http`] with many. [`handler`] lists the tools that a caller may use ([`caller`]), and [`calls`] runs one, within limits
+//! ([`admission`]) and with a line in the log ([`call_log`]). [`tool`] says what a tool is, and [`wiki`] holds those of a wiki. Outside words, such as those of pages, stand between marks that their author cannot
 //! know ([`fence`]), or in fields that say so ([`outside`]). Nothing here writes the vault.
 
+mod admission;
 mod call_log;
 mod caller;
+mod calls;
 mod cursor;
 mod error;
 mod fence;
@@ -14,6 +16,7 @@ pub(crate) mod http;
 mod outside;
 mod paths;
 mod schema;
+mod secrets;
 mod stdio;
 mod tokens;
 mod tool;
@@ -23,4 +26,4 @@ mod workspace;
 
 pub use caller::McpCaller;
 pub use stdio::serve_stdio;
-pub use vault::McpVault;
+pub use vault::{ConnectHolder, McpVault};

@@ -12,6 +12,7 @@ use crate::access::rate_limit::RequestRateLimiter;
 use crate::api::health::is_health_check;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::{SharedAppState, respond_with_problem};
+use crate::mcp::http::is_mcp_path;
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
@@ -75,6 +76,10 @@ impl AccessChecks {
             return Err(ProblemDetails::new(StatusCode::UNAUTHORIZED, detail));
         };
         self.rates.check_caller(&caller.name).map_err(too_many_requests)?;
+        if caller.limits.is_limited() && !is_mcp_path(request.uri().path()) {
+            let detail = "this token is limited to assistants and opens `/mcp` alone";
+            return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));
+        }
         if caller.scope < scope {
             let detail = format!("this needs the scope `{scope}`; you have `{}`", caller.scope);
             return Err(ProblemDetails::new(StatusCode::FORBIDDEN, detail));

@@ -11,6 +11,7 @@ use super::AccessScope;
 use super::AuthenticatedCaller;
 use super::CallerProof;
 use super::SecretStore;
+use super::TokenLimits;
 use super::generate_secret;
 use axum::http::{HeaderMap, header};
 use base64::Engine;
@@ -175,6 +176,7 @@ impl SessionKey {
             name: session.name.clone(),
             scope: session.scope,
             proof: CallerProof::Session { form_key },
+            limits: TokenLimits::default(),
         };
         (now < session.ends_at).then_some((session, caller))
     }

@@ -24,6 +24,8 @@ pub enum AccessError {
     Form { path: PathBuf, reason: String },
     #[error("`{name}` is not a valid name: {reason}")]
     Name { name: String, reason: &'static str },
+    #[error("{reason}")]
+    Limits { reason: &'static str },
     #[error("the system provides no random bytes: {0}")]
     Random(String),
 }

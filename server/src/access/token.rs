@@ -8,6 +8,7 @@ use super::AccessScope;
 use super::AuthenticatedCaller;
 use super::CallerProof;
 use super::SecretStore;
+use super::TokenLimits;
 use super::generate_secret;
 use super::parse_caller_name;
 use chrono::{DateTime, Utc};
@@ -16,7 +17,7 @@ use std::fs;
 
 const KIND: &str = "tokens";
 /// How every token begins, so that people and secret scanners recognise one.
-const PREFIX: &str = "steward_";
+pub(crate) const PREFIX: &str = "steward_";
 
 /// What is stored about a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +27,13 @@ pub struct AccessToken {
     /// What it is for. Several tokens may have the same name.
     pub name: String,
     pub scope: AccessScope,
+    #[serde(default, skip_serializing_if = "is_unlimited")]
+    pub limits: TokenLimits,
     pub created_at: DateTime<Utc>,
+}
+
+fn is_unlimited(limits: &TokenLimits) -> bool {
+    !limits.is_limited()
 }
 
 impl AccessToken {
@@ -40,21 +47,23 @@ impl AccessToken {
 /// Creates a token. Its text is not stored, so it cannot be shown again.
 ///
 /// # Errors
-/// [`AccessError`] when it cannot be stored, or [`parse_caller_name`] refuses the name.
+/// [`AccessError`] when it cannot be stored, [`parse_caller_name`] refuses the name, or the limits do not fit.
 pub fn create_token(
     store: &SecretStore,
     name: &str,
     scope: AccessScope,
+    limits: TokenLimits,
     now: DateTime<Utc>,
 ) -> Result<(String, AccessToken), AccessError> {
     let name = parse_caller_name(name)?;
+    limits.check(scope)?;
     let text = format!("{PREFIX}{}", generate_secret()?);
     let id = {
         let mut bytes = [0_u8; 4];
         getrandom::fill(&mut bytes).map_err(|e| AccessError::Random(e.to_string()))?;
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     };
-    let token = AccessToken { id, name, scope, created_at: now };
+    let token = AccessToken { id, name, scope, limits, created_at: now };
     store.put(KIND, &text, &token)?;
     Ok((text, token))
 }
@@ -80,6 +89,11 @@ pub fn revoke_token(store: &SecretStore, id: &str) -> Result<bool, AccessError> 
     Ok(true)
 }
 
+/// Whether a text is a token that is valid now. What cannot be read is none.
+pub(crate) fn is_token(store: &SecretStore, text: &str) -> bool {
+    matches!(store.get::<AccessToken>(KIND, text), Ok(Some(_)))
+}
+
 /// Identifies the caller of a token; `None` for an unknown one.
 pub(crate) fn identify_token(store: &SecretStore, text: &str) -> Result<Option<AuthenticatedCaller>, AccessError> {
     if !text.starts_with(PREFIX) {
@@ -90,6 +104,7 @@ pub(crate) fn identify_token(store: &SecretStore, text: &str) -> Result<Option<A
         name: token.caller_name(),
         scope: token.scope,
         proof: CallerProof::Token,
+        limits: token.limits,
     }))
 }
 
@@ -101,7 +116,8 @@ mod tests {
     fn a_token_has_its_scope_until_it_is_revoked() {
         let dir = tempfile::tempdir().unwrap();
         let store = SecretStore::new(dir.path());
-        let (text, token) = create_token(&store, "button", AccessScope::Act, Utc::now()).unwrap();
+        let (text, token) =
+            create_token(&store, "button", AccessScope::Act, TokenLimits::default(), Utc::now()).unwrap();
         let found = identify_token(&store, &text).unwrap().unwrap();
         assert_eq!((found.name, found.scope), (format!("token:button#{}", token.id), AccessScope::Act));
         assert_eq!(identify_token(&store, &format!("{text}x")).unwrap(), None);
@@ -117,12 +133,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = SecretStore::new(dir.path());
         let caller_name = || {
-            let (text, _) = create_token(&store, "button", AccessScope::Act, Utc::now()).unwrap();
+            let (text, _) =
+                create_token(&store, "button", AccessScope::Act, TokenLimits::default(), Utc::now()).unwrap();
             identify_token(&store, &text).unwrap().unwrap().name
         };
         assert_ne!(caller_name(), caller_name());
         assert!(matches!(
-            create_token(&store, "a\u{7}b", AccessScope::Read, Utc::now()),
+            create_token(&store, "a\u{7}b", AccessScope::Read, TokenLimits::default(), Utc::now()),
             Err(AccessError::Name { .. })
         ));
     }

@@ -16,7 +16,7 @@ use crate::grpc;
 use crate::http::holder::VaultHolder;
 use crate::http::pulse::LoopPulse;
 use crate::http::settings::DashboardSettings;
-use crate::mcp::{self, McpVault};
+use crate::mcp::{self, ConnectHolder, McpVault};
 use crate::pages;
 use crate::temporal::client::TemporalQueryClient;
 use crate::temporal::health::{self, TemporalHealth, registered};
@@ -270,7 +270,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         process_metrics,
         stop,
     } = dependencies;
-    let tools = McpVault::new(root.clone(), &store, WikiIndex::opened(Index::clone(&index)))?;
+    let secrets = store.clone();
     let allowed_hosts = hosts.clone();
     let access = Arc::new(AccessChecks::new(store, hosts, proxies, encrypted)?);
     let views = VaultViews::new(root, Index::clone(&index));
@@ -301,7 +301,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         charts: Default::default(),
     });
     let assistants = match serves_assistants {
-        true => mcp::http::build_router(&app, Arc::new(tools), &allowed_hosts),
+        true => mcp::http::build_router(&app, Arc::new(open_assistants_vault(&app, secrets)?), &allowed_hosts),
         false => Router::new(),
     };
     let router = api::build_router(&app)
@@ -321,6 +321,14 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         .layer(map_response(add_security_headers))
         .with_state(app);
     Ok(router)
+}
+
+/// The vault as assistants see it.
+fn open_assistants_vault(app: &SharedAppState, secrets: SecretStore) -> Result<McpVault, AccessError> {
+    let holder = Arc::clone(app);
+    let connect = move || async move { Ok(holder.resolution_client()) };
+    let connect: ConnectHolder = Arc::new(move || connect.clone()().boxed());
+    McpVault::new(app.views.root().clone(), secrets, WikiIndex::opened(Index::clone(&app.index)), connect)
 }
 
 /// Turns a panic of a handler into a 500 in the form of the interface.

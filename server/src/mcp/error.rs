@@ -19,6 +19,8 @@ pub(crate) enum ToolErrorCode {
     BadCursor,
     BadGlob,
     BadPattern,
+    /// The process that holds the vault is not reached.
+    EngineAway,
     /// The fault is ours; the log of the process says more.
     Internal,
     LogUnavailable,
@@ -27,8 +29,12 @@ pub(crate) enum ToolErrorCode {
     NoSection,
     NotFound,
     NotText,
+    /// A tool that the caller's rights do not allow.
+    ScopeTooSmall,
     SourceMissing,
     TextPending,
+    /// No room for another call now.
+    TooFast,
     WorkspaceNotAccessible,
     WorkspaceRequired,
 }

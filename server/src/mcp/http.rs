@@ -83,7 +83,7 @@ async fn check_request(request: Request, next: Next) -> Response {
     }
 }
 
-/// Notes the wiki that the address names. An unknown one is like any other address.
+/// Notes the wiki that the address names. One that is unknown, or that the caller does not see, is like any other address.
 async fn name_wiki(
     State(vault): State<Arc<McpVault>>,
     Path(workspace): Path<String>,
@@ -93,7 +93,9 @@ async fn name_wiki(
     let root = vault.root().clone();
     let known = tokio::task::spawn_blocking(move || list_wikis(&root)).await;
     let is_known = matches!(known, Ok(Ok(known)) if known.iter().any(|(name, _)| *name == workspace));
-    if !is_known {
+    let caller = request.extensions().get::<AuthenticatedCaller>();
+    let is_seen = caller.is_some_and(|it| it.limits.workspace.as_ref().is_none_or(|only| *only == workspace));
+    if !is_known || !is_seen {
         return ProblemDetails::new(StatusCode::NOT_FOUND, NO_SUCH_PAGE).into_response();
     }
     request.extensions_mut().insert(AddressedWiki(workspace));

@@ -2,14 +2,18 @@
 //!
 //! The index is opened when a call first needs it, and the files are read where there is none.
 
+use super::admission::CallLimits;
 use super::call_log::CALL_LOG;
 use super::caller::McpCaller;
 use super::error::{ToolError, ToolErrorCode, shorten_outside};
 use super::fence::FenceKey;
 use super::workspace::Workspace;
 use crate::access::{AccessError, SecretStore};
+use crate::temporal::resolve::ResolutionClient;
 use crate::views::wiki::WikiIndex;
+use futures_util::future::BoxFuture;
 use std::path::Path;
+use std::sync::Arc;
 use steward_vault::files::day_log::DayLog;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::create::list_wikis;
@@ -18,12 +22,18 @@ use steward_vault::wiki::folder::WikiFolder;
 /// The key from which the marks of fences follow.
 const FENCE_KEY: &str = "mcp";
 
+/// Reaches the process that holds the vault, when a call first needs it. An error says why it cannot be reached.
+pub type ConnectHolder = Arc<dyn Fn() -> BoxFuture<'static, Result<ResolutionClient, String>> + Send + Sync>;
+
 /// A vault as tools see it.
 pub struct McpVault {
     root: VaultRoot,
     pub(crate) wikis: WikiIndex,
     pub(crate) fences: FenceKey,
     pub(crate) log: DayLog,
+    pub(crate) limits: Arc<CallLimits>,
+    pub(crate) secrets: SecretStore,
+    connect: ConnectHolder,
 }
 
 impl McpVault {
@@ -31,18 +41,34 @@ impl McpVault {
     ///
     /// # Errors
     /// [`AccessError`] if the key can be neither read nor made.
-    pub fn open(root: VaultRoot, state: &Path) -> Result<Self, AccessError> {
-        Self::new(root, &SecretStore::new(state), WikiIndex::new(state))
+    pub fn open(root: VaultRoot, state: &Path, connect: ConnectHolder) -> Result<Self, AccessError> {
+        Self::new(root, SecretStore::new(state), WikiIndex::new(state), connect)
     }
 
     /// A vault with its index.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn new(root: VaultRoot, store: &SecretStore, wikis: WikiIndex) -> Result<Self, AccessError> {
-        let fences = FenceKey::new(&store.ensure_key(FENCE_KEY)?);
+    pub(crate) fn new(
+        root: VaultRoot,
+        secrets: SecretStore,
+        wikis: WikiIndex,
+        connect: ConnectHolder,
+    ) -> Result<Self, AccessError> {
+        let fences = FenceKey::new(&secrets.ensure_key(FENCE_KEY)?);
         let log = DayLog::new(root.clone(), CALL_LOG);
-        Ok(Self { root, wikis, fences, log })
+        Ok(Self { root, wikis, fences, log, limits: Arc::default(), secrets, connect })
+    }
+
+    /// The process that holds the vault.
+    ///
+    /// # Errors
+    /// [`ToolErrorCode::EngineAway`].
+    pub(crate) async fn reach_holder(&self) -> Result<ResolutionClient, ToolError> {
+        (self.connect)().await.map_err(|reason| {
+            let what = format!("the process that holds the vault is not reached: {}", shorten_outside(&reason));
+            ToolError::new(ToolErrorCode::EngineAway, what, "Start it with `steward up`, then try again")
+        })
     }
 
     pub(crate) fn root(&self) -> &VaultRoot {

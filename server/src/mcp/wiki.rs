@@ -14,8 +14,8 @@ mod why;
 use super::tool::ToolDefinition;
 
 /// The tools, in the order of the list.
-pub(crate) const WIKI_TOOLS: [ToolDefinition; 8] =
-    [list::TOOL, grep::TOOL, search::TOOL, read::TOOL, follow::TOOL, history::TOOL, sources::TOOL, why::TOOL];
+pub(crate) const WIKI_TOOLS: &[ToolDefinition] =
+    &[list::TOOL, grep::TOOL, search::TOOL, read::TOOL, follow::TOOL, history::TOOL, sources::TOOL, why::TOOL];
 
 #[cfg(test)]
 mod tests;

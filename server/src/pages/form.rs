@@ -81,7 +81,7 @@ pub(crate) fn keep_local_url(address: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::AccessScope;
+    use crate::access::{AccessScope, TokenLimits};
 
     fn back_to(text: &str) -> DashboardForm {
         DashboardForm { back: text.into(), ..DashboardForm::default() }
@@ -101,7 +101,9 @@ mod tests {
 
     #[test]
     fn a_form_without_the_key_of_its_session_is_refused() {
-        let caller = |proof| AuthenticatedCaller { name: "ann".into(), scope: AccessScope::Act, proof };
+        let limits = TokenLimits::default();
+        let caller =
+            |proof| AuthenticatedCaller { name: "ann".into(), scope: AccessScope::Act, proof, limits: limits.clone() };
         let session = caller(CallerProof::Session { form_key: "k".into() });
         let form = |key: &str| Ok(Form(DashboardForm { form_key: key.into(), ..DashboardForm::default() }));
         assert!(DashboardForm::verify_form(form("k"), &session).is_ok());

@@ -2,7 +2,8 @@
 //!
 //! They are declared here and explained in `docs/mcp.md`.
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
+use steward_server::access::{Toolset, WikiRight};
 
 /// The options of `steward mcp`.
 #[derive(Debug, Subcommand)]
@@ -17,5 +18,51 @@ pub(crate) enum McpCommand {
         /// Show this wiki alone
         #[arg(long, value_name = "WIKI")]
         workspace: Option<String>,
+        /// Offer these tools alone: wiki reads and writes pages, steward shows what the stewards did
+        #[arg(long, value_enum, value_delimiter = ',')]
+        tools: Vec<ToolsetArg>,
+        /// Set what is allowed: read shows, write also stages changes of wikis, act also resolves actions of stewards
+        #[arg(long, value_enum, default_value = "write")]
+        allow: AllowArg,
     },
+}
+
+/// A toolset, as options name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ToolsetArg {
+    Wiki,
+    Steward,
+}
+
+/// What an assistant may do with wikis, as options name it.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum WikiRightArg {
+    Read,
+    Write,
+}
+
+/// What a client of `serve` may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum AllowArg {
+    Read,
+    Write,
+    Act,
+}
+
+impl From<ToolsetArg> for Toolset {
+    fn from(arg: ToolsetArg) -> Self {
+        match arg {
+            ToolsetArg::Wiki => Self::Wiki,
+            ToolsetArg::Steward => Self::Steward,
+        }
+    }
+}
+
+impl From<WikiRightArg> for WikiRight {
+    fn from(arg: WikiRightArg) -> Self {
+        match arg {
+            WikiRightArg::Read => Self::Read,
+            WikiRightArg::Write => Self::Write,
+        }
+    }
 }

@@ -179,11 +179,17 @@ pub(crate) async fn request_from_vault<T>(
     {
         return standalone::resolve_standalone(config, parts, request).await;
     }
+    Ok(request(connect_to_holder(config).await?).await?)
+}
+
+/// Connects to the process that holds the vault, by the configured or running Temporal server.
+pub(crate) async fn connect_to_holder(config: &StewardConfig) -> anyhow::Result<ResolutionClient> {
+    let (root, state) = (VaultRoot::open(config.vault_folder()?)?, config.state_dir()?);
     let client = temporal::connect_client(config, Vec::new()).await?;
     desired::check_owner(config, &client).await?;
     // Who holds the vault may serve another queue than the one that is set here.
     let queue = temporal::read_served_queue(config, &VaultHolder::read(&root, &state));
-    Ok(request(ResolutionClient::new(client, config.vault_names(), &queue, pause)).await?)
+    Ok(ResolutionClient::new(client, config.vault_names(), &queue, read_service_pause(&root, &state)))
 }
 
 /// Resolves several actions in one batch.

@@ -15,6 +15,7 @@ use steward_domain::time::{format_millis, format_seconds};
 use steward_server::access::{self, AccessScope, SecretStore, token};
 use steward_vault::files::operator_log::{self, OperatorEvent, OperatorEventKind, OperatorLogError};
 use steward_vault::files::root::VaultRoot;
+use steward_vault::wiki::state::find_wiki_folder;
 
 pub(crate) fn run(
     config: &StewardConfig,
@@ -23,26 +24,33 @@ pub(crate) fn run(
 ) -> anyhow::Result<CommandExit> {
     let store = SecretStore::new(&config.state_dir()?);
     match command {
-        cli::TokenCommand::Create { scope, name } => {
+        cli::TokenCommand::Create { scope, name, limits } => {
             let name = name.clone().unwrap_or_else(|| config.operator.clone());
             let root = VaultRoot::open(config.vault_folder()?)?;
-            let (text, token) = token::create_token(&store, &name, as_scope(*scope), Utc::now())?;
-            let subject = format!("{}, {}", token.caller_name(), token.scope);
+            let limits = limits.read();
+            if let Some(wiki) = &limits.workspace {
+                find_wiki_folder(&root, wiki)?;
+            }
+            let (text, token) = token::create_token(&store, &name, as_scope(*scope), limits, Utc::now())?;
+            let about = [token.caller_name(), token.scope.to_string(), token.limits.describe()];
+            let subject = about.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
             if let Err(e) = record_operator_event(config, &root, OperatorEventKind::TokenMade, subject) {
                 token::revoke_token(&store, &token.id)?;
                 return Err(e.into());
             }
-            out.print_value(&json!({"token": text, "id": token.id, "name": token.name, "scope": token.scope}), || {
+            let value = json!({"token": text, "id": token.id, "name": token.name, "scope": token.scope, "limits": token.limits});
+            out.print_value(&value, || {
                 format!("{text}\nThe token is not shown again. `steward token revoke {}` revokes it.", token.id)
             })?;
         }
         cli::TokenCommand::List => {
             let tokens = token::list_tokens(&store)?;
             out.print_value(&tokens, || {
-                let mut rows = create_table(&["id", "name", "scope", "created"]);
+                let mut rows = create_table(&["id", "name", "scope", "limits", "created"]);
                 for token in &tokens {
                     let (id, name) = (token.id.clone(), escape_text(&token.name));
-                    rows.add_row([id, name, token.scope.as_str().to_owned(), format_seconds(token.created_at)]);
+                    let (scope, limits) = (token.scope.as_str().to_owned(), escape_text(&token.limits.describe()));
+                    rows.add_row([id, name, scope, limits, format_seconds(token.created_at)]);
                 }
                 rows.to_string()
             })?;

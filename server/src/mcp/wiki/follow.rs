@@ -6,7 +6,7 @@ use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
 use crate::mcp::schema::{describe_arguments, describe_result};
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value, check_range};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::mcp::workspace::Workspace;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     title: "Follow a footnote",
     description: "Follows a footnote of a page to the words of its document, and says whether they stand there now. `footnote_id` is a label or a number. \
         Example: follow(from_page=\"wiki/concepts/token-lifetime.md\", footnote_id=\"c6107d23f\")",
+    kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<FollowArguments>,
     result: Some(describe_result::<FollowResult>),
     run: follow,

@@ -6,7 +6,7 @@ use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
 use crate::mcp::schema::{describe_arguments, describe_result};
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value, check_range};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::mcp::workspace::read_glob;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -19,6 +19,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     title: "Find lines",
     description: "Finds the lines in which a regular expression matches, in pages and documents. A pattern never matches across lines. \
         Example: grep(pattern=\"E4[0-9]{2}\", path=\"wiki/**\")",
+    kind: ToolKind::SEARCH_WIKI,
     arguments: describe_arguments::<GrepArguments>,
     result: Some(describe_result::<GrepResult>),
     run: grep,

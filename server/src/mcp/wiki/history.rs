@@ -6,7 +6,7 @@ use super::search::read_moment;
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value, check_range};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::views::wiki::{list_wiki_runs, shorten_run};
 use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
@@ -20,6 +20,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     title: "History",
     description: "Shows what happened, newest first: runs with their state, and entries of the log. \
         Example: history(op=\"ingest\", since=\"2026-11-01\")",
+    kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<HistoryArguments>,
     result: Some(describe_result::<HistoryResult>),
     run: history,

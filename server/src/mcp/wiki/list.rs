@@ -6,7 +6,7 @@ use crate::mcp::cursor::ListState;
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value, check_range};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     title: "List files",
     description: "Lists pages (wiki/…) and documents (raw/…) by a glob: `*` stays in a folder, `**` does not. \
         Example: list(path=\"wiki/concepts/*\", sort=\"updated\")",
+    kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<ListArguments>,
     result: Some(describe_result::<ListResult>),
     run: list,

@@ -7,7 +7,7 @@ use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::paths::to_path;
 use crate::mcp::schema::describe_arguments;
 use crate::mcp::tokens::cut_to_tokens;
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, check_range};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, check_range};
 use crate::mcp::workspace::Workspace;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
@@ -28,6 +28,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     title: "Read files",
     description: "Reads pages and documents as text; of PDF and HTML the text that was taken out of them. Give `path` (a file or a glob) or `paths`. \
         Example: read(path=\"raw/rfc-34.pdf\", pages=\"2-3\")",
+    kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<ReadArguments>,
     result: None,
     run: read,

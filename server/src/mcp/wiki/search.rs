@@ -6,7 +6,7 @@ use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::{to_file, to_path};
 use crate::mcp::schema::{describe_arguments, describe_result};
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value, check_range};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::mcp::workspace::Workspace;
 use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
@@ -22,6 +22,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     title: "Search",
     description: "Finds pages by their words, best first (BM25); with kind=\"log\" the entries of the log that hold all words, newest first. \
         For exact words in documents use grep. Example: search(query=\"token lifetime\")",
+    kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<SearchArguments>,
     result: Some(describe_result::<SearchResult>),
     run: search,

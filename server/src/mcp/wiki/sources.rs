@@ -7,7 +7,7 @@ use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
 use crate::mcp::schema::{describe_arguments, describe_result};
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value, check_range};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::views::wiki::list_wiki_sources;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "sources",
     title: "Documents",
     description: "Lists the documents of the wiki, what became of each, and how many pages cite it. Example: sources(state=\"pending\")",
+    kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<SourcesArguments>,
     result: Some(describe_result::<SourcesResult>),
     run: list_sources,

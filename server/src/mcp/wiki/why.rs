@@ -6,7 +6,7 @@ use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
 use crate::mcp::schema::{describe_arguments, describe_result};
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value};
 use crate::mcp::workspace::Workspace;
 use crate::views::wiki::shorten_run;
 use rmcp::schemars::{self, JsonSchema};
@@ -23,6 +23,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     title: "Why",
     description: "Says what stands behind a claim (`plot-12#c6107d23f`), a page, a tag, a source or words: the quotes, compared with their documents now, and the runs that made them. \
         Example: why(query=\"token lifetime\")",
+    kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<WhyArguments>,
     result: Some(describe_result::<WhyResult>),
     run: explain_query,

@@ -1,0 +1,113 @@
+//! Runs a call of a tool.
+//!
+//! Every call passes the same way: the log is opened, the call gets its room, the tool runs on a blocking thread, the answer is given its
+//! form, and the line is appended before the answer leaves.
+
+use super::call_log::{LoggedCall, hash_arguments};
+use super::error::{ToolError, ToolErrorCode};
+use super::secrets::{remove_tokens, remove_tokens_from_value};
+use super::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolVisibility};
+use super::vault::McpVault;
+use chrono::Utc;
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::service::RequestContext;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Runs a call, and logs it.
+pub(super) async fn run_call(
+    tool: &ToolDefinition,
+    call: ToolCall,
+    context: &RequestContext<RoleServer>,
+    transport: &'static str,
+) -> CallToolResult {
+    let (began, ts, vault, caller) = (Instant::now(), Utc::now(), Arc::clone(&call.vault), call.caller.clone());
+    let mut log = match vault.log.open(ts) {
+        Ok(log) => log,
+        Err(e) => return refuse_without_log(&e),
+    };
+    let workspace = call.named_workspace().map(str::to_owned).or_else(|| caller.workspace.clone());
+    let args_hash = hash_arguments(&vault.fences, &call.arguments);
+    // A cancelled call is logged, and what it began ends by itself.
+    let outcome = tokio::select! {
+        outcome = run_tool(tool, call) => Some(outcome),
+        () = context.ct.cancelled() => None,
+    };
+    let (result, word) = match outcome {
+        Some(Ok(answer)) => (render(&vault, tool, answer), "ok".to_owned()),
+        Some(Err(error)) => {
+            let word = match error.code {
+                ToolErrorCode::Internal => format!("error:{}", error.code),
+                code => format!("refused:{code}"),
+            };
+            (error.into_result(), word)
+        }
+        None => (CallToolResult::error(Vec::new()), "cancelled".to_owned()),
+    };
+    let line = LoggedCall {
+        ts,
+        id: context.id.to_string(),
+        workspace: workspace.as_deref().filter(|name| name.len() <= 96),
+        tool: tool.name,
+        args_hash,
+        latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        result: word,
+        caller: &caller.name,
+        client: context.client_info().map(|client| client.name.chars().take(60).collect()),
+        transport,
+        protocol: context.protocol_version().map(|version| version.to_string()),
+        bytes: count_bytes(&result),
+    };
+    match log.append(&line) {
+        Ok(()) => result,
+        Err(e) => refuse_without_log(&e),
+    }
+}
+
+/// Runs a tool that the caller may use, when there is room.
+async fn run_tool(tool: &ToolDefinition, call: ToolCall) -> Result<ToolAnswer, ToolError> {
+    if tool.check_visibility(&call.caller) != ToolVisibility::Listed {
+        let what = format!("your rights do not allow `{}`", tool.name);
+        let fix =
+            "Whoever runs Steward can grant more: `--allow` of `steward mcp serve`, or a token with another scope";
+        return Err(ToolError::new(ToolErrorCode::ScopeTooSmall, what, fix));
+    }
+    let permit = call.vault.limits.admit(&call.caller.name, tool.kind.cost, Instant::now())?;
+    let run = tool.run;
+    let work = move || {
+        // The room is free when the work has ended, also if nobody waits for it any more.
+        let _permit = permit;
+        run(&call)
+    };
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(ToolError::internal(e)))
+}
+
+/// Gives an answer its form. The text of structured results is the same JSON, in one fence.
+fn render(vault: &McpVault, tool: &ToolDefinition, answer: ToolAnswer) -> CallToolResult {
+    match answer {
+        ToolAnswer::Text(blocks) => {
+            let clean = blocks.iter().map(|block| remove_tokens(&vault.secrets, block).into_owned());
+            CallToolResult::success(clean.map(ContentBlock::text).collect())
+        }
+        ToolAnswer::Value(mut value) => {
+            remove_tokens_from_value(&vault.secrets, &mut value);
+            let text = vault.fences.wrap(tool.name, &value.to_string());
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = Some(value);
+            result
+        }
+    }
+}
+
+/// The size of an answer as it is sent, without the frame of the protocol.
+fn count_bytes(result: &CallToolResult) -> u64 {
+    serde_json::to_vec(result).map_or(0, |text| text.len() as u64)
+}
+
+/// An answer that cannot be logged is kept back.
+fn refuse_without_log(e: &std::io::Error) -> CallToolResult {
+    tracing::error!("the log of calls cannot be written: {e}");
+    let fix = "Free some space, or make `.steward/logs/` of the vault writable";
+    ToolError::new(ToolErrorCode::LogUnavailable, "nothing is answered without its line in the log", fix).into_result()
+}
