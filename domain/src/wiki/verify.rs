@@ -149,6 +149,15 @@ pub struct VerifyInput<'a> {
     pub run_type: WikiRunType,
     /// The source of an ingest.
     pub source: Option<&'a str>,
+    /// The files of pages that the run removes. What stands on them may be lost, so a person must commit such a run.
+    pub removed: &'a [String],
+}
+
+impl VerifyInput<'_> {
+    /// Whether the run removes a page as it said that it would.
+    fn may_remove(&self, page: &JudgedPage<'_>) -> bool {
+        page.after.is_none() && self.run_type == WikiRunType::Manual && self.removed.iter().any(|it| it == page.file)
+    }
 }
 
 /// What the rules came to.
@@ -183,7 +192,7 @@ pub fn verify_run(input: &VerifyInput<'_>) -> RulesVerdict {
     }
     let after = list_pages_after(input, &judged);
     check_names(&judged, &after, &mut findings);
-    check_dropped(&judged, &mut findings);
+    check_dropped(input, &judged, &mut findings);
     check_whole(input, &judged, &after, &mut findings);
     let verdict = findings.iter().map(|finding| finding.fault.verdict()).max().unwrap_or(Verdict::Commit);
     RulesVerdict { verdict, findings, claims }
@@ -254,8 +263,9 @@ fn list_untitled_links<'t>(text: &'t str, pages: &[&WikiPage]) -> Vec<&'t str> {
 }
 
 /// Statements that no page of the run has any more.
-fn check_dropped(judged: &[JudgedPage<'_>], findings: &mut Vec<RunFinding>) {
-    let before: Vec<PageClaims> = judged.iter().map(|page| page.claims_before.clone()).collect();
+fn check_dropped(input: &VerifyInput<'_>, judged: &[JudgedPage<'_>], findings: &mut Vec<RunFinding>) {
+    let kept = judged.iter().filter(|page| !input.may_remove(page));
+    let before: Vec<PageClaims> = kept.map(|page| page.claims_before.clone()).collect();
     let after: Vec<PageClaims> = judged.iter().map(|page| page.claims_after.clone()).collect();
     let dropped = super::claims::find_dropped_claims(&before, &after);
     if !dropped.is_empty() {

@@ -10,6 +10,7 @@ mod dispute;
 pub mod draft;
 mod patch;
 pub mod prompt;
+pub mod refusal;
 pub mod related;
 mod tools;
 pub mod transcript;

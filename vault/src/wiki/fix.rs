@@ -145,6 +145,7 @@ fn judge_fixes(wiki: &ReadWiki, files: &[RunFile]) -> RulesVerdict {
         texts: &texts,
         run_type: WikiRunType::Lint,
         source: None,
+        removed: &[],
     })
 }
 

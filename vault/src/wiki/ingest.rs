@@ -194,6 +194,7 @@ pub fn judge_run(
         texts: &finders,
         run_type: meta.run_type,
         source: meta.source.as_ref().map(|source| source.id.as_str()),
+        removed: &[],
     }))
 }
 

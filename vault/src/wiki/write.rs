@@ -14,7 +14,7 @@ use steward_domain::wiki::GUIDE_FILE;
 use steward_domain::wiki::assemble::render_idea;
 use steward_domain::wiki::graph::choose_new_relations;
 use steward_domain::wiki::registry::list_replaced;
-use steward_domain::wiki::run::RunSource;
+use steward_domain::wiki::run::{RunSource, WikiRunType};
 use steward_domain::wiki::source_text::SourceText;
 use steward_domain::wiki::verify::RunFinding;
 use steward_domain::wiki::writer::draft::{DraftInput, RunDraft};
@@ -205,11 +205,13 @@ impl WriterSession {
             folder: &self.run.meta.folder,
             manifest: &self.wiki.state.manifest,
             pages: &self.wiki.state.pages,
-            source_id: &self.source.id,
-            source_title: self.source_title(),
+            source: Some(&self.source.id),
             texts: &texts,
+            paths: &BTreeMap::new(),
             files: &self.wiki.contents.files,
             began: self.run.meta.began,
+            // The summary may still come.
+            run_type: WikiRunType::Manual,
         };
         let mut draft = RunDraft::new(&input);
         for call in self.transcript.list_accepted() {

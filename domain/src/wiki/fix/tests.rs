@@ -38,6 +38,7 @@ fn judge(pages: &[WikiPage], at: usize, after: &str) -> RulesVerdict {
         texts: &BTreeMap::new(),
         run_type: WikiRunType::Lint,
         source: None,
+        removed: &[],
     })
 }
 
@@ -210,6 +211,7 @@ fn the_rules_refuse_whatever_else_a_run_would_change() {
         texts: &BTreeMap::new(),
         run_type: WikiRunType::Lint,
         source: None,
+        removed: &[],
     });
     assert_eq!(verdict.findings[0].fault, RunFault::BlockChanged);
 }

@@ -142,6 +142,7 @@ fn judge(filed: &FiledPage, run_type: WikiRunType) -> RulesVerdict {
         texts: &texts,
         run_type,
         source: None,
+        removed: &[],
     })
 }
 

@@ -26,7 +26,15 @@ fn verify(before: Option<&str>, after: Option<&str>) -> RulesVerdict {
     let texts = BTreeMap::from([("lease".to_owned(), QuoteFinder::new(SOURCE))]);
     let manifest = EffectiveManifest::default();
     let (run_type, source) = (WikiRunType::Manual, None);
-    verify_run(&VerifyInput { manifest: &manifest, pages: &pages, files: &files, texts: &texts, run_type, source })
+    verify_run(&VerifyInput {
+        manifest: &manifest,
+        pages: &pages,
+        files: &files,
+        texts: &texts,
+        run_type,
+        source,
+        removed: &[],
+    })
 }
 
 fn faults(verdict: &RulesVerdict) -> Vec<RunFault> {
@@ -159,7 +167,14 @@ fn an_ingest_makes_a_summary() {
     let manifest = EffectiveManifest::default();
     let texts = BTreeMap::new();
     let (run_type, source) = (WikiRunType::Ingest, Some("lease"));
-    let found =
-        verify_run(&VerifyInput { manifest: &manifest, pages: &[], files: &[], texts: &texts, run_type, source });
+    let found = verify_run(&VerifyInput {
+        manifest: &manifest,
+        pages: &[],
+        files: &[],
+        texts: &texts,
+        run_type,
+        source,
+        removed: &[],
+    });
     assert_eq!(faults(&found), [RunFault::RunIncomplete]);
 }

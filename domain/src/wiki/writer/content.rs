@@ -2,7 +2,9 @@
 //!
 //! A quote that does not stand in the source is refused, with the words of the source that come nearest.
 
+use super::refusal::{DraftFault, DraftRefusal};
 use crate::record::frontmatter::{self, RecordFields};
+use crate::wiki::SOURCES_FOLDER;
 use crate::wiki::quote::{Anchor, QuoteError, QuoteFinder, is_quote_label};
 use crate::wiki::search::split_words;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +15,49 @@ const CLOSING: [char; 4] = ['"', '”', '“', '»'];
 /// The longest passage that is shown instead of a quote, in characters.
 const MAX_NEAREST: usize = 200;
 
-/// The source that a run may quote.
+/// The sources that a run may quote.
 #[derive(Clone, Copy)]
-pub(super) struct QuotedSource<'a> {
-    pub(super) id: &'a str,
-    pub(super) finder: &'a QuoteFinder<'a>,
+pub(super) struct QuotedSources<'a> {
+    /// The one of a footnote that names none. If there is one, no other may be quoted.
+    pub(super) own: Option<&'a str>,
+    /// By id.
+    pub(super) texts: &'a BTreeMap<String, QuoteFinder<'a>>,
+    /// The ids of sources by their paths in the wiki, for footnotes that name a path.
+    pub(super) paths: &'a BTreeMap<String, String>,
+}
+
+impl<'a> QuotedSources<'a> {
+    /// The source that a footnote names, or the run's own one.
+    fn choose(&self, named: Option<&str>) -> Result<(&'a str, &'a QuoteFinder<'a>), DraftRefusal> {
+        let named = named.map(|name| {
+            let path = name.strip_prefix("raw/").map(|rest| format!("{SOURCES_FOLDER}/{rest}"));
+            let path = path.unwrap_or_else(|| name.to_owned());
+            self.paths.get(&path).map_or_else(|| name.to_owned(), String::clone)
+        });
+        let id = match (named.as_deref(), self.own) {
+            (Some(named), Some(own)) if named != own => {
+                let text = format!("error: a footnote quotes `{}`; quote {own} alone", shorten(named));
+                return Err(DraftRefusal::new(DraftFault::QuoteNotFound, text));
+            }
+            (Some(named), _) => named,
+            (None, Some(own)) => own,
+            (None, None) => {
+                let text = "error: a footnote names no source: write `[^1]: <source> — \"words of it\"`";
+                return Err(DraftRefusal::new(DraftFault::NoCitation, text));
+            }
+        };
+        let missing = || {
+            let text = format!("error: there is no text of a source `{}`", shorten(id));
+            DraftRefusal::new(DraftFault::QuoteMissing, text)
+        };
+        self.texts.get_key_value(id).map(|(id, finder)| (id.as_str(), finder)).ok_or_else(missing)
+    }
+}
+
+/// The sources that the footnotes of a text name, by id or by path, as they name them.
+pub(super) fn list_named_sources(content: &str) -> BTreeSet<String> {
+    let (_, definitions) = split_footnotes(content);
+    definitions.iter().filter_map(|(_, definition)| split_definition(definition).0.map(str::to_owned)).collect()
 }
 
 /// A text with the labels of its marks.
@@ -35,17 +75,18 @@ pub(super) struct WrittenText {
 ///
 /// # Errors
 /// The reply to the model.
-pub(super) fn read_content(content: &str, source: QuotedSource<'_>) -> Result<WrittenText, String> {
+pub(super) fn read_content(content: &str, sources: QuotedSources<'_>) -> Result<WrittenText, DraftRefusal> {
     let content = strip_fence(content.trim());
-    let note = frontmatter::read_note(content.as_bytes()).map_err(|e| format!("error: the frontmatter: {e}"))?;
-    Ok(WrittenText { fields: note.fields().clone(), ..read_text(note.body(), source)? })
+    let note = frontmatter::read_note(content.as_bytes())
+        .map_err(|e| DraftRefusal::new(DraftFault::TemplateMissing, format!("error: the frontmatter: {e}")))?;
+    Ok(WrittenText { fields: note.fields().clone(), ..read_text(note.body(), sources)? })
 }
 
 /// Reads a text without a frontmatter, such as that of an edit.
 ///
 /// # Errors
 /// The reply to the model.
-pub(super) fn read_text(text: &str, source: QuotedSource<'_>) -> Result<WrittenText, String> {
+pub(super) fn read_text(text: &str, sources: QuotedSources<'_>) -> Result<WrittenText, DraftRefusal> {
     let (text, definitions) = split_footnotes(text);
     let (mut anchors, mut labels) = (BTreeMap::new(), BTreeMap::new());
     for (mark, definition) in definitions {
@@ -53,7 +94,7 @@ pub(super) fn read_text(text: &str, source: QuotedSource<'_>) -> Result<WrittenT
         if is_quote_label(&mark) {
             continue;
         }
-        let anchor = find_anchor(&definition, source)?;
+        let anchor = find_anchor(&definition, sources)?;
         labels.insert(mark, anchor.label.clone());
         anchors.insert(anchor.label.clone(), anchor);
     }
@@ -65,17 +106,25 @@ pub(super) fn read_text(text: &str, source: QuotedSource<'_>) -> Result<WrittenT
 ///
 /// # Errors
 /// The reply to the model.
-pub(super) fn anchor_quote(quote: &str, source: QuotedSource<'_>) -> Result<Anchor, String> {
-    let slice =
-        source.finder.find_quote(quote).and_then(|slice| source.finder.read_slice(slice).ok_or(QuoteError::Absent));
+pub(super) fn anchor_quote(
+    quote: &str,
+    named: Option<&str>,
+    sources: QuotedSources<'_>,
+) -> Result<Anchor, DraftRefusal> {
+    let (id, finder) = sources.choose(named)?;
+    let slice = finder.find_quote(quote).and_then(|slice| finder.read_slice(slice).ok_or(QuoteError::Absent));
     match slice {
-        Ok(words) => Ok(Anchor::new(source.id, words)),
+        Ok(words) => Ok(Anchor::new(id, words)),
         Err(QuoteError::Absent) => {
-            let nearest = find_nearest(quote, source.finder.text());
+            let nearest = find_nearest(quote, finder.text());
             let hint = nearest.map(|words| format!("; nearest: {words}")).unwrap_or_default();
-            Err(format!("error: quote not in source: {}{hint}", shorten(quote)))
+            let text = format!("error: quote not in source: {}{hint}", shorten(quote));
+            Err(DraftRefusal::new(DraftFault::QuoteNotFound, text))
         }
-        Err(e @ (QuoteError::Length(_) | QuoteError::Unseen)) => Err(format!("error: {e}: {}", shorten(quote))),
+        Err(e @ (QuoteError::Length(_) | QuoteError::Unseen)) => {
+            let text = format!("error: {e}: {}", shorten(quote));
+            Err(DraftRefusal::new(DraftFault::QuoteMissing, text))
+        }
     }
 }
 
@@ -118,8 +167,8 @@ fn split_footnotes(body: &str) -> (String, Vec<(String, String)>) {
     (text.trim_end().to_owned() + "\n", notes)
 }
 
-/// The quote in a footnote, which may name its source before it.
-fn find_anchor(definition: &str, source: QuotedSource<'_>) -> Result<Anchor, String> {
+/// The source that a footnote names, if it names one, and its quote.
+fn split_definition(definition: &str) -> (Option<&str>, &str) {
     let (before, quote) = match (definition.find(OPENING), definition.rfind(CLOSING)) {
         (Some(first), Some(last)) if first < last => {
             let begin = first + definition[first..].chars().next().map_or(1, char::len_utf8);
@@ -129,14 +178,18 @@ fn find_anchor(definition: &str, source: QuotedSource<'_>) -> Result<Anchor, Str
     };
     let named = before.trim().trim_end_matches(['—', '–', '-', ':', ',']).trim().trim_matches(['`', '[', ']']);
     let is_id = named.len() >= 2 && named.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-    if is_id && named != source.id {
-        return Err(format!("error: a footnote quotes `{}`; quote {} alone", shorten(named), source.id));
-    }
-    anchor_quote(&quote.replace("\\\"", "\""), source)
+    let is_path = named.starts_with("raw/") || named.starts_with("sources/");
+    (Some(named).filter(|_| is_id || is_path), quote)
+}
+
+/// The quote in a footnote, which may name its source before it.
+fn find_anchor(definition: &str, sources: QuotedSources<'_>) -> Result<Anchor, DraftRefusal> {
+    let (named, quote) = split_definition(definition);
+    anchor_quote(&quote.replace("\\\"", "\""), named, sources)
 }
 
 /// Puts the labels in the place of the marks.
-fn replace_marks(text: &str, labels: &BTreeMap<String, String>) -> Result<String, String> {
+fn replace_marks(text: &str, labels: &BTreeMap<String, String>) -> Result<String, DraftRefusal> {
     let (mut replaced, mut rest) = (String::with_capacity(text.len()), text);
     while let Some((before, after)) = rest.split_once("[^") {
         replaced.push_str(before);
@@ -150,9 +203,9 @@ fn replace_marks(text: &str, labels: &BTreeMap<String, String>) -> Result<String
             None if is_quote_label(mark) => replaced.push_str(&format!("[^{mark}]")),
             None => {
                 let mark = shorten(mark);
-                return Err(format!(
-                    "error: the mark [^{mark}] has no footnote: add `[^{mark}]: \"words of the source\"`"
-                ));
+                let text =
+                    format!("error: the mark [^{mark}] has no footnote: add `[^{mark}]: \"words of the source\"`");
+                return Err(DraftRefusal::new(DraftFault::QuoteMissing, text));
             }
         }
         rest = behind;
@@ -189,8 +242,33 @@ mod tests {
     const SOURCE: &str = "The lease of plot 12\nends on 31 March 2027. \"Pay now\", it says. A stopcock is a valve.\n";
 
     fn read(content: &str) -> Result<WrittenText, String> {
-        let finder = QuoteFinder::new(SOURCE);
-        read_content(content, QuotedSource { id: "lease", finder: &finder })
+        let texts = BTreeMap::from([("lease".to_owned(), QuoteFinder::new(SOURCE))]);
+        let sources = QuotedSources { own: Some("lease"), texts: &texts, paths: &BTreeMap::new() };
+        read_content(content, sources).map_err(|refusal| refusal.text)
+    }
+
+    #[test]
+    fn a_footnote_may_choose_among_sources_by_id_or_path() {
+        let texts = BTreeMap::from([
+            ("lease".to_owned(), QuoteFinder::new(SOURCE)),
+            ("letter".to_owned(), QuoteFinder::new("The fee is 40 pounds.\n")),
+        ]);
+        let paths = BTreeMap::from([("sources/2026/letter.md".to_owned(), "letter".to_owned())]);
+        let sources = QuotedSources { own: None, texts: &texts, paths: &paths };
+        for name in ["letter", "raw/2026/letter.md", "sources/2026/letter.md"] {
+            let content = format!("It costs.[^1]\n\n[^1]: {name} — \"The fee is 40 pounds.\"\n");
+            let read = read_text(&content, sources).unwrap();
+            assert_eq!(read.anchors.values().next().unwrap().source, "letter", "{name}");
+            assert_eq!(list_named_sources(&content), BTreeSet::from([name.to_owned()]));
+        }
+        for (name, fault) in [
+            ("lease — ", DraftFault::QuoteNotFound),
+            ("nobody — ", DraftFault::QuoteMissing),
+            ("", DraftFault::NoCitation),
+        ] {
+            let content = format!("It costs.[^1]\n\n[^1]: {name}\"The fee is 40 pounds.\"\n");
+            assert_eq!(read_text(&content, sources).unwrap_err().fault, fault, "{name}");
+        }
     }
 
     #[test]

@@ -3,11 +3,15 @@
 //! Every change is judged by the rules of the verifier at once, so that the model can correct it. Replayed on the same wiki,
 //! the same calls give the same pages.
 
+mod guardian;
 mod pages;
 mod relations;
 
-use super::content::{QuotedSource, anchor_quote, read_content, read_text};
+pub use guardian::PageChange;
+
+use super::content::{QuotedSources, anchor_quote, read_content, read_text};
 use super::dispute::{NewSide, add_side};
+use super::refusal::{DraftFault, DraftRefusal};
 use super::tools::{Dispute, NOTE_RELATIONS, NotedRelation, PageContent, WriterCall, read_call};
 use crate::record::plain_text::to_one_line;
 use crate::steward::conversation::{ToolCall, ToolReply};
@@ -41,18 +45,30 @@ pub struct DraftInput<'a> {
     pub folder: &'a str,
     pub manifest: &'a EffectiveManifest,
     pub pages: &'a [WikiPage],
-    pub source_id: &'a str,
-    pub source_title: &'a str,
-    /// The texts of the sources that the run may quote: its own one.
+    /// The source of which pages are made. A run without one may quote all of its texts.
+    pub source: Option<&'a str>,
+    /// The texts of the sources that the run may quote.
     pub texts: &'a BTreeMap<String, QuoteFinder<'a>>,
+    /// The ids of sources by their paths in the wiki, for footnotes that name a path.
+    pub paths: &'a BTreeMap<String, String>,
     /// All files of the wiki. A file of a person is no page that may be made.
     pub files: &'a BTreeSet<String>,
     pub began: DateTime<Utc>,
+    /// The type by whose rules each change is judged.
+    pub run_type: WikiRunType,
 }
 
 /// A related page that needs no change, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnchangedPage {
+    pub slug: String,
+    pub reason: String,
+}
+
+/// A page that a run removes, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedPage {
+    pub file: String,
     pub slug: String,
     pub reason: String,
 }
@@ -66,6 +82,8 @@ pub struct RunDraft<'a> {
     changed: Vec<String>,
     /// Those of them to which the source says something else.
     disputed: BTreeSet<String>,
+    /// The slugs of pages that are removed, and why.
+    removed: Vec<RemovedPage>,
     pub ideas: Vec<String>,
     pub unchanged: Vec<UnchangedPage>,
     noted_relations: Vec<NotedRelation>,
@@ -81,6 +99,7 @@ impl<'a> RunDraft<'a> {
             pages: input.pages.to_vec(),
             changed: Vec::new(),
             disputed: BTreeSet::new(),
+            removed: Vec::new(),
             ideas: Vec::new(),
             unchanged: Vec::new(),
             noted_relations: Vec::new(),
@@ -92,7 +111,7 @@ impl<'a> RunDraft<'a> {
     pub fn run_call(&mut self, call: &ToolCall) -> ToolReply {
         match read_call(call).map(|call| self.carry_out(call)) {
             Ok(Ok(text)) => ToolReply::ok(text),
-            Ok(Err(text)) => ToolReply::error(text),
+            Ok(Err(refusal)) => ToolReply::error(refusal.text),
             // Relations are no reason to end a run, as errors are.
             Err(reply) if call.name == NOTE_RELATIONS => ToolReply::ok(reply.text),
             Err(reply) => reply,
@@ -119,8 +138,8 @@ impl<'a> RunDraft<'a> {
     /// Whether there is a summary of the source.
     #[must_use]
     pub fn has_summary(&self) -> bool {
-        let slug = name_summary(self.input.source_id);
-        self.pages.iter().any(|page| page.slug == slug)
+        let slug = self.input.source.map(name_summary);
+        slug.is_some_and(|slug| self.pages.iter().any(|page| page.slug == slug))
     }
 
     /// The files that the run changes.
@@ -136,7 +155,7 @@ impl<'a> RunDraft<'a> {
         files.filter(|file| file.before != file.after).collect()
     }
 
-    fn carry_out(&mut self, call: WriterCall) -> Result<String, String> {
+    fn carry_out(&mut self, call: WriterCall) -> Result<String, DraftRefusal> {
         match call {
             WriterCall::WritePage(content) => self.write_page(&content),
             WriterCall::EditPage { slug, old, new } => self.edit_page(&slug, &old, &new),
@@ -166,7 +185,7 @@ impl<'a> RunDraft<'a> {
             WriterCall::ReadPage { slug } => {
                 let page = self.find_slug(&slug)?;
                 if page.kind == LINT_KIND {
-                    return Err("error: it is a report about pages, and holds no knowledge".to_owned());
+                    return Err("error: it is a report about pages, and holds no knowledge".into());
                 }
                 Ok(page.document.body().chars().take(MAX_REPLY).collect())
             }
@@ -184,24 +203,27 @@ impl<'a> RunDraft<'a> {
         }
     }
 
-    fn source(&self) -> Result<QuotedSource<'a>, String> {
-        let finder = self.input.texts.get(self.input.source_id).ok_or("error: the source has no text")?;
-        Ok(QuotedSource { id: self.input.source_id, finder })
+    fn sources(&self) -> QuotedSources<'a> {
+        QuotedSources { own: self.input.source, texts: self.input.texts, paths: self.input.paths }
     }
 
-    fn find_slug(&self, slug: &str) -> Result<&WikiPage, String> {
+    fn find_slug(&self, slug: &str) -> Result<&WikiPage, DraftRefusal> {
         let name = slug.trim().trim_start_matches("[[").trim_end_matches("]]").to_lowercase();
         let is_named = |page: &&WikiPage| page.slug.to_lowercase() == name || page.title.to_lowercase() == name;
         let found = self.pages.iter().find(is_named);
-        found.ok_or_else(|| "error: there is no page of this name: search for it, or write it".to_owned())
+        let text = "error: there is no page of this name: search for it, or write it";
+        found.ok_or_else(|| DraftRefusal::new(DraftFault::NotFound, text))
     }
 
     /// A page that a writer may change.
-    fn find_writable(&self, slug: &str) -> Result<WikiPage, String> {
+    fn find_writable(&self, slug: &str) -> Result<WikiPage, DraftRefusal> {
         let page = self.find_slug(slug)?;
         match self.input.manifest.list_writable_kinds().contains(&page.kind) {
             true => Ok(page.clone()),
-            false => Err(format!("error: nobody but code and people writes a page of the kind {}", page.kind)),
+            false => {
+                let text = format!("error: nobody but code and people writes a page of the kind {}", page.kind);
+                Err(DraftRefusal::new(DraftFault::ProtectedFile, text))
+            }
         }
     }
 
@@ -212,52 +234,49 @@ impl<'a> RunDraft<'a> {
         by_title.or_else(|| self.pages.iter().find(|page| page.aliases.iter().any(|name| name.to_lowercase() == title)))
     }
 
-    fn write_page(&mut self, content: &PageContent) -> Result<String, String> {
+    fn write_page(&mut self, content: &PageContent) -> Result<String, DraftRefusal> {
         let kind = name_kind(&content.page_type.trim().replace(' ', "-"));
         let kinds = self.input.manifest.list_writable_kinds();
         if !kinds.contains(&kind) {
-            return Err(format!("error: no page_type of this wiki; there are {}", kinds.join(", ")));
+            let text = format!("error: no page_type of this wiki; there are {}", kinds.join(", "));
+            return Err(DraftRefusal::new(DraftFault::KindUnknown, text));
         }
-        let written = read_content(&content.content, self.source()?)?;
+        let written = read_content(&content.content, self.sources())?;
         let stated = written.fields.get("title").and_then(Value::as_str);
-        let title =
-            to_one_line(Some(content.title.trim()).filter(|title| !title.is_empty()).or(stated).unwrap_or_default());
-        if title.is_empty() || title.chars().count() > MAX_TITLE || title.contains(['<', '>', '`', '[', ']', '|']) {
-            return Err(format!(
-                "error: a title has 1 to {MAX_TITLE} characters and no `<`, `>`, `[`, `]`, `|` or backtick"
-            ));
-        }
-        let summary_slug = name_summary(self.input.source_id);
-        let existing = match kind.as_str() {
-            "summary" => self.pages.iter().find(|page| page.slug == summary_slug),
-            _ => self.find_called(&title),
+        let title = read_title(Some(content.title.trim()).filter(|title| !title.is_empty()).or(stated))?;
+        let summary_slug = self.input.source.map(name_summary).filter(|_| kind == "summary");
+        let existing = match &summary_slug {
+            Some(slug) => self.pages.iter().find(|page| page.slug == *slug),
+            None => self.find_called(&title),
         };
         if let Some(page) = existing.cloned() {
             if !kinds.contains(&page.kind) {
-                return Err(format!("error: a page of the kind {} has this title: choose another one", page.kind));
+                return Err(
+                    format!("error: a page of the kind {} has this title: choose another one", page.kind).into()
+                );
             }
             refuse_signs(page.document.body(), &written.text)?;
             let text = self.extend_page(&page, &written)?;
             return self.set_page(&page.file, text);
         }
         refuse_signs("", &written.text)?;
-        let slug = if kind == "summary" { summary_slug } else { self.choose_slug(&title, &kind) };
+        let slug = summary_slug.unwrap_or_else(|| self.choose_slug(&title, &kind));
         let file = format!("{}/{slug}.md", name_folder(&kind));
         let page = self.build_page(&slug, &kind, &title, &content.summary, written);
         self.set_page(&file, page)
     }
 
-    fn edit_page(&mut self, slug: &str, old: &str, new: &str) -> Result<String, String> {
+    fn edit_page(&mut self, slug: &str, old: &str, new: &str) -> Result<String, DraftRefusal> {
         let page = self.find_writable(slug)?;
         let body = SplitBody::new(page.document.body());
         let old = old.trim_matches('\n');
         match body.text.matches(old).count() {
-            _ if old.trim().is_empty() => return Err("error: `old` is empty".to_owned()),
-            0 => return Err("error: no match".to_owned()),
+            _ if old.trim().is_empty() => return Err("error: `old` is empty".into()),
+            0 => return Err(DraftRefusal::new(DraftFault::NoMatch, "error: no match")),
             1 => {}
-            count => return Err(format!("error: {count} matches")),
+            count => return Err(DraftRefusal::new(DraftFault::ManyMatches, format!("error: {count} matches"))),
         }
-        let written = read_text(new, self.source()?)?;
+        let written = read_text(new, self.sources())?;
         // Blanks around an edit are those of the text around it.
         let text = body.text.replacen(old, written.text.trim_matches('\n'), 1);
         refuse_signs(body.text, &text)?;
@@ -265,15 +284,11 @@ impl<'a> RunDraft<'a> {
         self.set_page(&page.file, text)
     }
 
-    fn mark_disputed(&mut self, dispute: &Dispute) -> Result<String, String> {
+    fn mark_disputed(&mut self, dispute: &Dispute) -> Result<String, DraftRefusal> {
         let page = self.find_writable(&dispute.slug)?;
-        let anchor = anchor_quote(&dispute.quote, self.source()?)?;
-        let side = NewSide {
-            source: self.input.source_id,
-            statement: &dispute.statement,
-            anchor: &anchor,
-            at: self.input.began,
-        };
+        let anchor = anchor_quote(&dispute.quote, None, self.sources())?;
+        let side =
+            NewSide { source: &anchor.source, statement: &dispute.statement, anchor: &anchor, at: self.input.began };
         let body = SplitBody::new(page.document.body());
         let text = add_side(&page, body.text, dispute.claim.trim().trim_matches(['[', ']', '^']), &side)?;
         let text = self.render_changed(&page, &text, std::iter::once(&anchor))?;
@@ -283,14 +298,14 @@ impl<'a> RunDraft<'a> {
     }
 
     /// Stages a page, if the rules find no fault.
-    fn set_page(&mut self, file: &str, text: String) -> Result<String, String> {
+    fn set_page(&mut self, file: &str, text: String) -> Result<String, DraftRefusal> {
         if PagePath::new(self.input.folder, file).map(|path| path.kind()) != Ok(WikiFileKind::Page) {
-            return Err("error: no run writes this page".to_owned());
+            return Err(DraftRefusal::new(DraftFault::ProtectedFile, "error: no run writes this page"));
         }
         let reading = read_page(file, text.as_bytes());
         let Some(page) = reading.page else {
             let problem = reading.findings.first().map(|finding| finding.problem.clone()).unwrap_or_default();
-            return Err(format!("error: the page would not be valid: {problem}"));
+            return Err(format!("error: the page would not be valid: {problem}").into());
         };
         let (pages, changed) = (self.pages.clone(), self.changed.clone());
         let name = page.file.rsplit('/').next().unwrap_or_default().to_owned();
@@ -313,14 +328,16 @@ impl<'a> RunDraft<'a> {
     /// The first fault of a page, or of the run as it is so far.
     fn find_fault(&self, file: &str) -> Option<RunFinding> {
         let files = self.list_files();
+        let removed: Vec<String> = self.removed.iter().map(|page| page.file.clone()).collect();
         // The summary may still come.
         let input = VerifyInput {
             manifest: self.input.manifest,
             pages: self.input.pages,
             files: &files,
             texts: self.input.texts,
-            run_type: WikiRunType::Manual,
+            run_type: self.input.run_type,
             source: None,
+            removed: &removed,
         };
         let is_ours = |finding: &RunFinding| finding.file == file || finding.file.is_empty();
         verify_run(&input).findings.into_iter().find(is_ours)
@@ -328,13 +345,14 @@ impl<'a> RunDraft<'a> {
 }
 
 /// Lines that only code writes: callouts, containers and links at the end. Those that stand on the page may be repeated.
-fn refuse_signs(old: &str, new: &str) -> Result<(), String> {
+fn refuse_signs(old: &str, new: &str) -> Result<(), DraftRefusal> {
     let known: BTreeSet<&str> = old.lines().map(str::trim).collect();
     match list_signed_lines(new).find(|line| !known.contains(line.trim())) {
         Some(line) => Err(format!(
             "error: leave this out, code writes such lines: {}",
             line.trim().chars().take(60).collect::<String>()
-        )),
+        )
+        .into()),
         None => Ok(()),
     }
 }
@@ -349,17 +367,40 @@ pub fn list_signed_lines(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What is said to the model about a fault.
-fn explain_fault(finding: &RunFinding) -> String {
+/// Reads the title of a new page.
+fn read_title(stated: Option<&str>) -> Result<String, DraftRefusal> {
+    let title = to_one_line(stated.unwrap_or_default());
+    if title.is_empty() || title.chars().count() > MAX_TITLE || title.contains(['<', '>', '`', '[', ']', '|']) {
+        let text = format!("error: a title has 1 to {MAX_TITLE} characters and no `<`, `>`, `[`, `]`, `|` or backtick");
+        return Err(DraftRefusal::new(DraftFault::TemplateMissing, text));
+    }
+    Ok(title)
+}
+
+/// What is said to who wrote about a fault.
+fn explain_fault(finding: &RunFinding) -> DraftRefusal {
     let RunFinding { fault, problem, .. } = finding;
-    match fault {
+    let text = match fault {
         RunFault::DropsClaims => {
             format!("error: {}: keep it or mark it disputed", problem.replacen("it drops", "drops", 1))
         }
         RunFault::BlockChanged => format!("error: what stands on the page stays: {problem}"),
         RunFault::CodeNotInSource => format!("error: not in source: say it in prose or leave it out: {problem}"),
         fault => format!("error: {}: {problem}", fault.explain()),
-    }
+    };
+    let fault = match fault {
+        RunFault::DropsClaims => DraftFault::DropsClaims,
+        RunFault::BlockChanged => DraftFault::PersonWroteThis,
+        RunFault::ClaimUnanchored => DraftFault::ClaimUnanchored,
+        RunFault::NoFootnote => DraftFault::NoCitation,
+        RunFault::FootnoteForm | RunFault::SourceMissing => DraftFault::QuoteMissing,
+        RunFault::FabricatedQuote => DraftFault::QuoteNotFound,
+        RunFault::StatementTooLong => DraftFault::StatementTooLong,
+        RunFault::OverQuota => DraftFault::QuotaReached,
+        RunFault::DuplicateId => DraftFault::NameCollides,
+        _ => DraftFault::RulesFault,
+    };
+    DraftRefusal::new(fault, text)
 }
 
 #[cfg(test)]

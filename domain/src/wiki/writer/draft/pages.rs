@@ -4,6 +4,7 @@
 
 use super::super::content::WrittenText;
 use super::super::patch::patch_text;
+use super::super::refusal::DraftRefusal;
 use super::RunDraft;
 use crate::record::frontmatter::{self, FieldEdit, FrontmatterError};
 use crate::record::plain_text::{escape_one_line, to_one_line};
@@ -57,7 +58,7 @@ impl RunDraft<'_> {
             slug: slug.to_owned(),
             kind: kind.to_owned(),
             title: title.to_owned(),
-            sources: vec![self.input.source_id.to_owned()],
+            sources: self.list_quoted(written.anchors.values()),
             confidence: lower_confidence(&written, ONE_SOURCE),
             updated_at: self.input.began,
             summary: shorten(&to_one_line(summary.trim()), MAX_SUMMARY),
@@ -68,7 +69,7 @@ impl RunDraft<'_> {
     }
 
     /// The page with what the model wrote in the place of its text. What stands in both keeps its bytes.
-    pub(super) fn extend_page(&self, page: &WikiPage, written: &WrittenText) -> Result<String, String> {
+    pub(super) fn extend_page(&self, page: &WikiPage, written: &WrittenText) -> Result<String, DraftRefusal> {
         let body = SplitBody::new(page.document.body());
         let text = patch_text(body.text, &written.text);
         self.render_changed(page, &text, written.anchors.values())
@@ -79,10 +80,11 @@ impl RunDraft<'_> {
         &self,
         page: &WikiPage,
         text: &str,
-        anchors: impl Iterator<Item = &'n Anchor>,
-    ) -> Result<String, String> {
+        anchors: impl Iterator<Item = &'n Anchor> + Clone,
+    ) -> Result<String, DraftRefusal> {
         let body = SplitBody::new(page.document.body());
         let known = body.list_labels();
+        let quoted = self.list_quoted(anchors.clone());
         let added: String = anchors
             .filter(|anchor| !known.contains(&anchor.label.as_str()))
             .map(|anchor| format!("{}\n", anchor.render()))
@@ -94,7 +96,7 @@ impl RunDraft<'_> {
         );
         let above = &page.document.as_str()[..page.document.as_str().len() - page.document.body().len()];
         let text = format!("{above}{}\n{gap}{notes}{line}{added}", text.trim_end_matches('\n'));
-        self.set_fields(page, &text).map_err(|e| format!("error: {e}"))
+        self.set_fields(page, &text, &quoted).map_err(|e| format!("error: {e}").into())
     }
 
     /// Completes the pages when everything is written: what they contradict and, with `links`, the links between the pages of
@@ -103,7 +105,7 @@ impl RunDraft<'_> {
     /// # Errors
     /// A page cannot be edited.
     pub fn finish(&mut self, links: bool) -> Result<(), String> {
-        let slug = name_summary(self.input.source_id);
+        let Some(slug) = self.input.source.map(name_summary) else { return Ok(()) };
         let Some(summary) = self.pages.iter().find(|page| page.slug == slug).cloned() else { return Ok(()) };
         let changed: Vec<WikiPage> =
             self.changed.iter().filter_map(|file| self.pages.iter().find(|page| page.file == *file)).cloned().collect();
@@ -132,7 +134,7 @@ impl RunDraft<'_> {
             self.judges = false;
             let set = self.set_page(&page.file, text);
             self.judges = true;
-            set?;
+            set.map_err(|refusal| refusal.text)?;
         }
         Ok(())
     }
@@ -157,20 +159,18 @@ impl RunDraft<'_> {
     }
 
     /// Sets the fields that follow from the text: the sources, the time and how sure it is.
-    fn set_fields(&self, page: &WikiPage, text: &str) -> Result<String, FrontmatterError> {
-        let source = self.input.source_id;
+    fn set_fields(&self, page: &WikiPage, text: &str, quoted: &[String]) -> Result<String, FrontmatterError> {
         let set = |field: &str, value: Value| FieldEdit { field: field.to_owned(), value: Some(value) };
         let mut edits = vec![set("updated_at", format_seconds(self.input.began).into())];
-        let add = |field: &str, new: &str| {
-            let listed = page.document.fields().get(field).and_then(Value::as_array).cloned().unwrap_or_default();
-            Value::Array(listed.into_iter().chain(std::iter::once(Value::from(new))).collect())
-        };
-        if !page.sources.iter().any(|known| known == source) {
-            edits.push(set("sources", add("sources", source)));
+        let new: Vec<&String> = quoted.iter().filter(|source| !page.sources.contains(source)).collect();
+        if !new.is_empty() {
+            let listed = page.document.fields().get("sources").and_then(Value::as_array).cloned().unwrap_or_default();
+            let listed = listed.into_iter().chain(new.into_iter().map(|source| Value::from(source.as_str())));
+            edits.push(set("sources", Value::Array(listed.collect())));
         }
         let read = read_page(&page.file, text.as_bytes()).page;
         let is_disputed = read.as_ref().is_some_and(|read| !read.body.disputed.is_empty());
-        let sources = page.sources.iter().map(String::as_str).chain([source]).collect::<BTreeSet<_>>().len();
+        let sources = page.sources.iter().chain(quoted).collect::<BTreeSet<_>>().len();
         let most = match sources {
             _ if is_disputed => DISPUTED,
             0 | 1 => ONE_SOURCE,
@@ -182,6 +182,15 @@ impl RunDraft<'_> {
         }
         let edited = frontmatter::edit_fields(text.as_bytes(), &edits)?;
         Ok(String::from_utf8_lossy(&edited).into_owned())
+    }
+
+    /// The sources that a change rests on: that of the run, or those of its quotes.
+    fn list_quoted<'n>(&self, anchors: impl Iterator<Item = &'n Anchor>) -> Vec<String> {
+        let quoted: BTreeSet<String> = match self.input.source {
+            Some(source) => BTreeSet::from([source.to_owned()]),
+            None => anchors.map(|anchor| anchor.source.clone()).collect(),
+        };
+        quoted.into_iter().collect()
     }
 
     /// A slug that no other page has, and no file of a person.

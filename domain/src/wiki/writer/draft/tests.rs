@@ -14,6 +14,7 @@ struct Desk {
     manifest: EffectiveManifest,
     pages: Vec<WikiPage>,
     texts: BTreeMap<String, QuoteFinder<'static>>,
+    paths: BTreeMap<String, String>,
     files: BTreeSet<String>,
 }
 
@@ -23,6 +24,7 @@ impl Desk {
             manifest: EffectiveManifest::default(),
             pages: vec![read_page("entities/plot-12.md", PLOT.as_bytes()).page.unwrap()],
             texts: [("letter".to_owned(), QuoteFinder::new(SOURCE))].into(),
+            paths: BTreeMap::new(),
             files: ["entities/plot-12.md", "entities/council.md"].map(str::to_owned).into(),
         }
     }
@@ -32,11 +34,12 @@ impl Desk {
             folder: "wiki/allotment",
             manifest: &self.manifest,
             pages: &self.pages,
-            source_id: "letter",
-            source_title: "Letter",
+            source: Some("letter"),
             texts: &self.texts,
+            paths: &self.paths,
             files: &self.files,
             began: "2026-11-23T09:15:04Z".parse().unwrap(),
+            run_type: WikiRunType::Manual,
         }
     }
 }

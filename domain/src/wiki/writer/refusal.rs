@@ -1,0 +1,68 @@
+//! Why a change of a draft is refused: the reply to who wrote it, and a code for programs.
+//!
+//! A reply begins with `error: `, names what is wrong, and what would be right.
+
+/// What is wrong with a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "snake_case")]
+pub enum DraftFault {
+    /// The arguments do not fit each other or the wiki.
+    BadArguments,
+    /// An archive is made once, and never changed.
+    ArchiveImmutable,
+    /// A paragraph, list item or table row has no source.
+    ClaimUnanchored,
+    /// A claim that stood on a page would be lost.
+    DropsClaims,
+    FolderTooDeep,
+    KindUnknown,
+    ManyMatches,
+    /// Another page or file has this name.
+    NameCollides,
+    /// A page, or a footnote, names no source.
+    NoCitation,
+    NoMatch,
+    NotFound,
+    /// Only code or people write this file.
+    ProtectedFile,
+    /// What a person wrote, or what stood on the page, would be changed or lost.
+    PersonWroteThis,
+    QuotaReached,
+    /// A mark without a quote, or a quote of the wrong length.
+    QuoteMissing,
+    QuoteNotFound,
+    StatementTooLong,
+    /// A page without a title or kind, or with a frontmatter that cannot be read.
+    TemplateMissing,
+    /// The rules of the verifier find another fault.
+    RulesFault,
+}
+
+/// A refused change.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct DraftRefusal {
+    pub fault: DraftFault,
+    /// The whole reply.
+    pub text: String,
+}
+
+impl DraftRefusal {
+    /// A refusal with its reply, which begins with `error: `.
+    #[must_use]
+    pub fn new(fault: DraftFault, text: impl Into<String>) -> Self {
+        Self { fault, text: text.into() }
+    }
+}
+
+impl From<String> for DraftRefusal {
+    fn from(text: String) -> Self {
+        Self { fault: DraftFault::BadArguments, text }
+    }
+}
+
+impl From<&str> for DraftRefusal {
+    fn from(text: &str) -> Self {
+        Self::from(text.to_owned())
+    }
+}
