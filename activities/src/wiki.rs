@@ -3,6 +3,7 @@
 //! All of it runs in the process that holds the vault, on its one write path. A refusal is a value and not a failure. A
 //! repeated call finds what an earlier one did.
 
+mod assistant;
 mod change;
 pub mod document;
 mod eval;
@@ -19,6 +20,7 @@ pub mod writer;
 use crate::failure::retryable_failure;
 use crate::steward::judge::run_until_cancelled;
 use crate::vault::{VaultContext, read_workflow_ref, run_blocking};
+use assistant::stage_assistant_run;
 use change::{ReadDocument, change};
 use chrono::Utc;
 use file_back::stage_filed_answer;
@@ -39,8 +41,9 @@ use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunState, RunStatus, StagedRun, StagedRuns};
 use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
 use steward_workflows::{
-    AnswerQuestionInput, AnswerQuestionOutput, CommitIngestOutput, EvalInput, EvalTurnInput, FileAnswerInput,
-    IngestInput, SendTurnInput, SendTurnOutput, StageIngestOutput, WikiRequest, WikiRunInput, WikiRunOutput,
+    AnswerQuestionInput, AnswerQuestionOutput, AssistantRunInput, CommitIngestOutput, EvalInput, EvalTurnInput,
+    FileAnswerInput, IngestInput, SendTurnInput, SendTurnOutput, StageIngestOutput, WikiRequest, WikiRunInput,
+    WikiRunOutput,
 };
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
@@ -100,6 +103,16 @@ impl WikiActivities {
     ) -> Result<StageIngestOutput, ActivityError> {
         let settings = self.stage_settings();
         run_until_cancelled(&ctx, self.stage(move |writer| stage_filed_answer(writer, &input, &settings))).await
+    }
+
+    #[activity(definition = steward_workflows::activities::StageAssistant)]
+    pub async fn stage_assistant(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: AssistantRunInput,
+    ) -> Result<StageIngestOutput, ActivityError> {
+        let settings = self.stage_settings();
+        run_until_cancelled(&ctx, self.stage(move |writer| stage_assistant_run(writer, &input, &settings))).await
     }
 
     #[activity(definition = steward_workflows::activities::StageReview)]

@@ -1,7 +1,7 @@
 //! Wikis on disk: their folder, and the chain of manifests above a view.
 //!
 //! Any folder can be read, in a vault or not. [`create`] writes the files of a new wiki, [`accept`] puts its manifest in force,
-//! and [`sources`] adds a source. A run is staged outside of the wiki ([`staged`]), by fixed rules ([`ingest`]) or by a model ([`write`]) that another one checks ([`check`]), and then committed ([`commit`]); [`revert`]
+//! and [`sources`] adds a source. A run is staged outside of the wiki ([`staged`]), by fixed rules ([`ingest`]) by a model ([`write`]) or by an assistant ([`guardian`]) that another one checks ([`check`]), and then committed ([`commit`]); [`revert`]
 //! takes it back, and [`rejected`] ends one that commits nothing. [`runs`] lists what was done, [`verdicts`] keeps what was judged, [`pending`] lists sources that wait, [`health`] checks a wiki, [`lint_log`] notes that and [`fix`] corrects pages, [`settle`] carries out what a person decides, [`search`] finds pages and [`grep`] lines, [`answers`] keeps what was asked, [`gold`] which of it was good, [`evals`] and [`metrics`] keep what is measured, [`cost`] says what pages took, and [`why`] says what stands behind a claim.
 
 pub mod accept;
@@ -16,6 +16,7 @@ pub mod fix;
 pub mod folder;
 pub mod gold;
 pub mod grep;
+pub mod guardian;
 pub mod health;
 pub mod ingest;
 pub(crate) mod kept;

@@ -11,6 +11,7 @@ mod resolution;
 use crate::trust::calibrate::CalibrateOutput;
 use crate::trust::drill::DrillOutput;
 use crate::trust::set_ceiling::{SetCeilingInput, SetCeilingOutput};
+use crate::wiki::assistant::AssistantRunInput;
 use crate::wiki::change::{WikiRunInput, WikiRunOutput};
 use crate::wiki::eval::{EvalInput, EvalTurnInput};
 use crate::wiki::file_back::FileAnswerInput;
@@ -264,6 +265,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Stages a run that an assistant has submitted.
+    #[activity(name = "steward.wiki.stage_assistant")]
+    pub fn stage_assistant(input: AssistantRunInput) -> Result<StageIngestOutput, ActivityError> {
+        unimplemented!()
+    }
+
     /// Stages the page of a review.
     #[activity(name = "steward.wiki.stage_review")]
     pub fn stage_review(input: EvalInput) -> Result<StageIngestOutput, ActivityError> {
@@ -356,7 +363,8 @@ pub use resolution::{ResolveInput, ResolveOutput};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
     Answer, AnswerQuestion, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, EvalTurn, Observe, Purge, Release,
-    Reserve, Route, SendTurn, SetCeiling, Settle, StageAnswer, StageIngest, StageReview, StepBack, VerifyTurn,
+    Reserve, Route, SendTurn, SetCeiling, Settle, StageAnswer, StageAssistant, StageIngest, StageReview, StepBack,
+    VerifyTurn,
 };
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ pub use tracker::TrackerWorkflow;
 pub use trust::calibrate::{CalibrateOutput, ReversalCalibrationWorkflow};
 pub use trust::drill::{DrillOutput, ReversibilityDrillWorkflow};
 pub use trust::set_ceiling::{SetCeilingInput, SetCeilingOutput, SetCeilingWorkflow};
+pub use wiki::assistant::{AssistantRunInput, AssistantRunWorkflow};
 pub use wiki::change::{WikiRequest, WikiRunInput, WikiRunOutput, WikiRunWorkflow};
 pub use wiki::eval::{EvalInput, EvalOutput, EvalTurnInput, EvalWorkflow};
 pub use wiki::file_back::{FileAnswerInput, FileBackWorkflow};

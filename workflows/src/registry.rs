@@ -5,9 +5,9 @@
 
 use crate::activities::{ClerkActivities, ExtractActivities, TrackActivities, VaultActivities};
 use crate::{
-    EvalWorkflow, ExtractWorkflow, FileBackWorkflow, IngestWorkflow, PurgeWorkflow, QueryWorkflow,
-    ResolveBatchWorkflow, ResolveWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow, ReviewWorkflow,
-    RouterWorkflow, SetCeilingWorkflow, StewardWorkflow, TrackerWorkflow, WikiRunWorkflow,
+    AssistantRunWorkflow, EvalWorkflow, ExtractWorkflow, FileBackWorkflow, IngestWorkflow, PurgeWorkflow,
+    QueryWorkflow, ResolveBatchWorkflow, ResolveWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow,
+    ReviewWorkflow, RouterWorkflow, SetCeilingWorkflow, StewardWorkflow, TrackerWorkflow, WikiRunWorkflow,
 };
 use temporalio_common::{ActivityDefinition, WorkflowDefinition};
 use temporalio_workflow::workflows::WorkflowImplementation;
@@ -51,6 +51,7 @@ pub fn visit_workflows<V: WorkflowVisitor>(visitor: &mut V) -> Result<(), V::Err
     visitor.visit_workflow::<IngestWorkflow>()?;
     visitor.visit_workflow::<QueryWorkflow>()?;
     visitor.visit_workflow::<FileBackWorkflow>()?;
+    visitor.visit_workflow::<AssistantRunWorkflow>()?;
     visitor.visit_workflow::<ReviewWorkflow>()?;
     visitor.visit_workflow::<EvalWorkflow>()
 }
@@ -72,6 +73,7 @@ pub fn visit_activities<V: ActivityVisitor>(visitor: &mut V) {
     visitor.visit_activity(VaultActivities::change_wiki);
     visitor.visit_activity(VaultActivities::stage_ingest);
     visitor.visit_activity(VaultActivities::stage_answer);
+    visitor.visit_activity(VaultActivities::stage_assistant);
     visitor.visit_activity(VaultActivities::stage_review);
     visitor.visit_activity(VaultActivities::answer_question);
     visitor.visit_activity(VaultActivities::eval_turn);

@@ -2,8 +2,9 @@
 //!
 //! [`change`] carries out what a person asked for in one step. [`ingest`] makes pages of a source: it is staged, judged and
 //! committed, and staged again if a page changed meanwhile. [`query`] answers a question, [`eval`] measures a verifier, [`review`] has pages read for what
-//! is wrong, and [`file_back`] makes a page of an answer. None holds a text of a page or a source.
+//! is wrong, [`file_back`] makes a page of an answer, and [`assistant`] carries out what an assistant wrote. None holds a text of a page or a source.
 
+pub(crate) mod assistant;
 pub(crate) mod change;
 pub(crate) mod eval;
 pub(crate) mod file_back;

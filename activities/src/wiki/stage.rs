@@ -18,6 +18,7 @@ use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::wiki::check::VerifierSession;
+use steward_vault::wiki::guardian::{GuardianError, GuardianSession};
 use steward_vault::wiki::ingest::{judge_run, stage_by_rules};
 use steward_vault::wiki::metrics::list_broken_metrics;
 use steward_vault::wiki::pending::note_tried;
@@ -311,7 +312,8 @@ pub(super) fn stage_again(writer: &VaultWriter, run: &RunId) -> Result<RestagedR
     let root = writer.root();
     let run = StagedRuns::new(root).open(run)?;
     let waits = run.read_status()?.is_some_and(|status| status.waits);
-    let Some((plan, files)) = run.read_staged()?.filter(|_| waits && run.meta.source.is_some()) else {
+    let may_stage = run.meta.source.is_some() || run.meta.is_by_assistant();
+    let Some((plan, files)) = run.read_staged()?.filter(|_| waits && may_stage) else {
         return Ok(RestagedRun::Impossible);
     };
     let seen = (list_effects(&files), plan.ideas, plan.relations);
@@ -380,6 +382,15 @@ fn try_stage_pages(
     if run.meta.is_by_rules() {
         stage_by_rules(root, &wiki, &run, None)?;
         return Ok(Some(Box::new((run, wiki))));
+    }
+    if run.meta.is_by_assistant() {
+        let session = GuardianSession::resume(root, wiki, run)?;
+        session.stage().map_err(|error| match error {
+            GuardianError::Run(e) => e,
+            GuardianError::Staged(e) => e.into(),
+            error => WikiRunError::Refused(error.to_string()),
+        })?;
+        return Ok(Some(Box::new(session.into_run())));
     }
     let mut session = WriterSession::open(root, wiki, run)?;
     match session.advance()? {

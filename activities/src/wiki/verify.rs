@@ -22,6 +22,7 @@ use steward_vault::files::crash;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::wiki::check::VerifierSession;
+use steward_vault::wiki::guardian::{GuardianSession, MAX_SUBMISSIONS};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunState, StagedRun, StagedRunError, StagedRuns};
 use steward_vault::wiki::state::{ReadWiki, read_wiki};
@@ -225,6 +226,23 @@ fn reject_by_verifier(
     Ok(SendTurnOutput::Refused { status: UNPROCESSABLE, message })
 }
 
+/// Opens the run for its assistant again, or ends it.
+fn revise_assistant(
+    writer: &VaultWriter,
+    wiki: ReadWiki,
+    run: StagedRun,
+    found: &RulesVerdict,
+) -> Result<SendTurnOutput, WikiRunError> {
+    let mut session = GuardianSession::resume(writer.root(), wiki, run)?;
+    if session.count_submissions() >= MAX_SUBMISSIONS {
+        return reject_by_verifier(writer, session.run(), found);
+    }
+    log_clerk_verdict(writer.root(), session.run(), found.verdict, &found.findings);
+    session.reopen(Utc::now(), "its assistant corrects what the verifier found")?;
+    let message = format!("revise: the verifier found: {}", describe_findings(found));
+    Ok(SendTurnOutput::Refused { status: UNPROCESSABLE, message })
+}
+
 /// Gives what was found back to the writer, or ends the run.
 fn revise(
     writer: &VaultWriter,
@@ -237,6 +255,9 @@ fn revise(
     if run.meta.run_type == WikiRunType::Archive {
         // Nobody writes an answer again.
         return reject_by_verifier(writer, &run, &verdict);
+    }
+    if run.meta.is_by_assistant() {
+        return revise_assistant(writer, wiki, run, &verdict);
     }
     run.set_status(RunState::Pending, Utc::now(), "its writer corrects what the verifier found")?;
     let mut session = WriterSession::open(writer.root(), wiki, run)?;

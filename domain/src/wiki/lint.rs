@@ -10,7 +10,8 @@ mod page_names;
 mod see_also;
 mod sources;
 
-pub(super) use links::{list_dangling_names, map_missed_pages, modernize_path};
+pub use links::list_dangling_names;
+pub(super) use links::{map_missed_pages, modernize_path};
 pub(super) use page_names::{LooseNames, PageNames};
 pub(super) use see_also::find_unlinked_pairs;
 pub use sources::SourceImpact;

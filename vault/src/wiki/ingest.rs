@@ -11,6 +11,7 @@ use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
 use crate::wiki::check::{find_verifier, has_new_pairs};
 use crate::wiki::folder::WikiFolder;
+use crate::wiki::guardian::removes_pages;
 use crate::wiki::metrics::keep_coverage;
 use crate::wiki::quotes::{QuoteFault, read_text};
 use crate::wiki::request::WikiRunError;
@@ -187,6 +188,8 @@ pub fn judge_run(
     let texts = read_texts(root, wiki, meta, files)?;
     let finders: BTreeMap<String, QuoteFinder<'_>> =
         texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
+    let removed = files.iter().filter(|file| file.after.is_none() && meta.is_by_assistant());
+    let removed: Vec<String> = removed.map(|file| file.path.file().to_owned()).collect();
     Ok(verify_run(&VerifyInput {
         manifest: &wiki.state.manifest,
         pages: &wiki.state.pages,
@@ -194,7 +197,7 @@ pub fn judge_run(
         texts: &finders,
         run_type: meta.run_type,
         source: meta.source.as_ref().map(|source| source.id.as_str()),
-        removed: &[],
+        removed: &removed,
     }))
 }
 
@@ -242,6 +245,9 @@ impl VaultWriter {
         }
         if approval.is_some_and(|approval| *approval.staged != plan.hash()) {
             return Err(WikiRunError::refuse("something else is staged than was shown: look at it again"));
+        }
+        if approval.is_none() && removes_pages(&files) {
+            return Err(WikiRunError::refuse("it removes a page, so a person must commit it"));
         }
         let wiki = read_wiki(self.root(), &meta.wiki, &find_wiki_folder(self.root(), &meta.wiki)?)?;
         check_staging(meta, &wiki, &files)?;

@@ -24,7 +24,7 @@ use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::verify::RulesVerdict;
 
-pub use meta::{FiledReview, RULES_WRITER, RunMeta};
+pub use meta::{ASSISTANT_WRITER, FiledReview, RULES_WRITER, RunMeta};
 
 /// The folder of all runs, in our own folder.
 const RUNS: &str = "runs";
@@ -92,6 +92,9 @@ pub struct StagedPlan {
     pub offered: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchanged: Vec<String>,
+    /// The subject of the entry in the log, if its writer gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
 }
 
 impl StagedPlan {

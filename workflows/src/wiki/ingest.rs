@@ -4,6 +4,7 @@
 //! commit judges them by the rules and writes all of them with one audit record, or nothing. If a person changed a page
 //! meanwhile, the run is staged again, at most three times. It must not hold any text.
 
+use super::assistant::AssistantRunInput;
 use super::eval::EvalInput;
 use super::file_back::FileAnswerInput;
 use super::{wiki_activity_options, wiki_turn_options};
@@ -180,6 +181,7 @@ pub(super) enum StageInput {
     Source(IngestInput),
     Answer(FileAnswerInput),
     Review(EvalInput),
+    Assistant(AssistantRunInput),
 }
 
 /// Stages a run, has it written and checked, and commits it.
@@ -231,6 +233,9 @@ async fn stage<W>(ctx: &WorkflowContext<W>, input: &StageInput) -> WorkflowResul
             StageInput::Source(input) => ctx.execute_activity(VaultActivities::stage_ingest, input, options).await?,
             StageInput::Answer(input) => ctx.execute_activity(VaultActivities::stage_answer, input, options).await?,
             StageInput::Review(input) => ctx.execute_activity(VaultActivities::stage_review, input, options).await?,
+            StageInput::Assistant(input) => {
+                ctx.execute_activity(VaultActivities::stage_assistant, input, options).await?
+            }
         };
         match staged {
             StageIngestOutput::Stopped => stop.wait(ctx).await,

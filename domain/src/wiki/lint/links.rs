@@ -67,7 +67,8 @@ pub(super) fn check_links(context: &LintContext<'_>) -> Vec<WikiFinding> {
 }
 
 /// The lines of a page's body, from 1, with the names of links on them that no page has.
-pub(in crate::wiki) fn list_dangling_names(page: &WikiPage, pages: &[WikiPage]) -> Vec<(usize, String)> {
+#[must_use]
+pub fn list_dangling_names(page: &WikiPage, pages: &[WikiPage]) -> Vec<(usize, String)> {
     let names = PageNames::new(pages);
     let dangling = page.body.links.iter().filter_map(|link| match &link.target {
         LinkTarget::Name(name) if names.find(name).is_none() => Some((link.line, name.clone())),

@@ -50,11 +50,13 @@ pub(super) fn describe_work(
         (Some(source), ..) => format!("ingested the source {}", source.id),
         (None, Some(answer), _) => format!("kept the answer {answer}"),
         (None, None, Some(review)) => format!("kept the review {} by {}", review.id, review.model),
+        (None, None, None) if meta.is_by_assistant() => "had an assistant change pages".to_owned(),
         (None, None, None) => "changed pages".to_owned(),
     };
     let writer = match &meta.review {
         Some(_) => "code, with the words of the model",
         None if meta.is_by_rules() => "fixed rules",
+        None if meta.is_by_assistant() => "an assistant",
         None => &meta.writer,
     };
     let checked = match verifier {
@@ -64,10 +66,12 @@ pub(super) fn describe_work(
             refused.map_or_else(|| "and no clerk checked it".to_owned(), |it| format!("and it was checked by {it}"))
         }
     };
+    let removed = files.iter().filter(|file| file.after.is_none()).count();
+    let removals = if removed == 0 { String::new() } else { format!(", {removed} removed") };
     format!(
-        "{work}: {} made, {} extended. Written by {writer}; the rules found no fault, {checked}.",
+        "{work}: {} made, {} extended{removals}. Written by {writer}; the rules found no fault, {checked}.",
         count_noun(made as u64, "page"),
-        files.len() - made
+        files.len() - made - removed
     )
 }
 
@@ -99,7 +103,10 @@ pub(super) fn describe_report(
     let title = known.map(|known| &known.title).or_else(|| pages.first().map(|page| &page.title));
     let subject = match &meta.review {
         Some(_) => HEALTH_CHECK.to_owned(),
-        None => title.map_or_else(|| meta.run.to_string(), Clone::clone),
+        None => match &plan.subject {
+            Some(subject) => escape_one_line(subject),
+            None => title.map_or_else(|| meta.run.to_string(), Clone::clone),
+        },
     };
     let slugs: Vec<String> = pages.into_iter().map(|page| page.slug).collect();
     let known: BTreeSet<&str> =
@@ -123,6 +130,12 @@ pub(super) fn describe_report(
         (None, None, Some(review)) => format!("review: {} by {}; ", review.id, escape_one_line(&review.model)),
         (None, None, None) => String::new(),
     };
+    let removed: Vec<String> = files
+        .iter()
+        .filter(|file| file.after.is_none())
+        .map(|file| escape_one_line(file.path.file()))
+        .collect();
+    let removals = (!removed.is_empty()).then(|| format!("removed: {}", removed.join(", ")));
     RunReport {
         run: meta.run.clone(),
         at: meta.began,
@@ -136,7 +149,10 @@ pub(super) fn describe_report(
                 verdict.claims.len() - asserted,
                 plan.ideas.len()
             ),
-        ],
+        ]
+        .into_iter()
+        .chain(removals)
+        .collect(),
         provenance: source.cloned().map_or(ProvenanceChange::Nothing, ProvenanceChange::Add),
         added_sources: 0,
         ideas: plan.ideas.clone(),

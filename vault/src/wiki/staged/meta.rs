@@ -45,11 +45,19 @@ pub struct FiledReview {
 
 /// Who writes by fixed rules.
 pub const RULES_WRITER: &str = "rules";
+/// The writer of a run that an assistant writes, call by call.
+pub const ASSISTANT_WRITER: &str = "assistant";
 
 impl RunMeta {
     /// Whether fixed rules write the pages, and no model.
     #[must_use]
     pub fn is_by_rules(&self) -> bool {
         self.writer == RULES_WRITER
+    }
+
+    /// Whether an assistant writes the pages.
+    #[must_use]
+    pub fn is_by_assistant(&self) -> bool {
+        self.writer == ASSISTANT_WRITER
     }
 }

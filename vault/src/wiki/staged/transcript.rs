@@ -5,6 +5,7 @@
 use super::files::read_bytes;
 use super::{StagedRun, StagedRunError, StagedRuns, edited};
 use crate::files::durable;
+use crate::wiki::guardian::GuardianLine;
 use cap_std::fs::OpenOptions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,6 +16,7 @@ use steward_domain::wiki::writer::transcript::{Transcript, TranscriptLine};
 
 const TRANSCRIPT: &str = "transcript.jsonl";
 const VERIFIER: &str = "verifier.jsonl";
+const CHANGES: &str = "changes.jsonl";
 /// The largest transcript, in bytes: far more than the turns of any run hold.
 const MAX_TRANSCRIPT: usize = 64 * 1024 * 1024;
 
@@ -46,6 +48,22 @@ impl StagedRun {
     /// [`StagedRunError::Edited`] if a line cannot be read.
     pub fn read_transcript(&self) -> Result<Transcript, StagedRunError> {
         Ok(Transcript { lines: self.read_lines(TRANSCRIPT)? })
+    }
+
+    /// What an assistant did so far.
+    ///
+    /// # Errors
+    /// As [`StagedRun::read_transcript`].
+    pub(crate) fn read_changes(&self) -> Result<Vec<GuardianLine>, StagedRunError> {
+        self.read_lines(CHANGES)
+    }
+
+    /// Appends what an assistant did. Returns after it is durable.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub(crate) fn append_change(&self, line: &GuardianLine) -> Result<(), StagedRunError> {
+        self.write_line(CHANGES, line).map_err(self.failed())
     }
 
     /// What the verifier did so far.

@@ -1,0 +1,460 @@
+//! A run that an assistant writes, call by call, before it is submitted.
+//!
+//! Its changes are kept as they were made, and its pages are what they give on the wiki as it is. Each change is durable before it is
+//! answered. Only who began a run goes on with it, and nothing outside of the folder of the run is written.
+
+mod outcome;
+
+pub use outcome::{GuardianError, StagedPage, Submission};
+
+use crate::files::root::VaultRoot;
+use crate::wiki::ingest::{describe_findings, judge_run, read_source};
+use crate::wiki::request::WikiRunError;
+use crate::wiki::staged::{ASSISTANT_WRITER, RunMeta, RunState, StagedPlan, StagedRun, StagedRunError, StagedRuns};
+use crate::wiki::state::ReadWiki;
+use chrono::{DateTime, TimeDelta, Utc};
+use outcome::describe_page;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::record::plain_text::to_one_line;
+use steward_domain::time::format_millis;
+use steward_domain::wiki::names::name_summary;
+use steward_domain::wiki::plan::RunFile;
+use steward_domain::wiki::registry::{WikiSource, list_replaced};
+use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
+use steward_domain::wiki::source_text::SourceText;
+use steward_domain::wiki::verify::Verdict;
+use steward_domain::wiki::writer::budget::RunLimits;
+use steward_domain::wiki::writer::draft::{DraftInput, PageChange, RunDraft, UnchangedPage};
+use steward_domain::wiki::writer::refusal::{DraftFault, DraftRefusal};
+use steward_domain::wiki::writer::related::find_related;
+
+/// How long a run stays open that is not submitted.
+const OPEN_LIMIT: TimeDelta = TimeDelta::hours(24);
+/// How long it stays open after something was found.
+const REVISION_LIMIT: TimeDelta = TimeDelta::minutes(60);
+/// How often a run may be submitted: a verifier looks at it so often.
+pub const MAX_SUBMISSIONS: usize = 3;
+/// The most changes of a run, and their most bytes: far more than 15 pages need.
+const MAX_CHANGES: usize = 300;
+const MAX_CHANGE_BYTES: usize = 4 * 1024 * 1024;
+/// The longest subject of the log, in characters.
+const MAX_SUBJECT: usize = 200;
+
+/// What happened to a run of an assistant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum GuardianLine {
+    Change {
+        change: PageChange,
+    },
+    Submitted {
+        at: DateTime<Utc>,
+        subject: String,
+        keeps: Vec<PageChange>,
+    },
+    /// Something was found, and the assistant may correct it.
+    Reopened {
+        at: DateTime<Utc>,
+    },
+}
+
+/// What an assistant wants to begin.
+#[derive(Clone, Copy, Debug)]
+pub struct NewGuardianRun<'a> {
+    pub wiki: &'a str,
+    /// Relative to the root of the vault.
+    pub folder: &'a str,
+    pub run_type: WikiRunType,
+    /// As the records name the caller.
+    pub by: &'a str,
+    pub at: DateTime<Utc>,
+    pub source: Option<&'a RunSource>,
+}
+
+impl NewGuardianRun<'_> {
+    /// The run. Two that begin at once have different names.
+    #[must_use]
+    pub fn describe(&self, nonce: &str) -> RunMeta {
+        let at = format_millis(self.at);
+        RunMeta {
+            run: RunId::derive(self.at, &["assistant", self.wiki, self.by, &at, nonce]),
+            wiki: self.wiki.to_owned(),
+            folder: self.folder.to_owned(),
+            run_type: self.run_type,
+            by: self.by.to_owned(),
+            began: self.at,
+            source: self.source.cloned(),
+            answer: None,
+            review: None,
+            writer: ASSISTANT_WRITER.to_owned(),
+            limits: RunLimits::default(),
+            unattended: false,
+        }
+    }
+}
+
+/// A run of an assistant on the wiki as it was read. Nobody else writes the run meanwhile.
+pub struct GuardianSession {
+    root: VaultRoot,
+    run: StagedRun,
+    wiki: ReadWiki,
+    lines: Vec<GuardianLine>,
+}
+
+impl GuardianSession {
+    /// Begins a run.
+    ///
+    /// # Errors
+    /// [`GuardianError`].
+    pub fn begin(root: &VaultRoot, wiki: ReadWiki, meta: &RunMeta) -> Result<Self, GuardianError> {
+        wiki.check_accepted(&meta.wiki).map_err(GuardianError::refuse)?;
+        let run = StagedRuns::new(root).begin(meta)?;
+        Ok(Self { root: root.clone(), run, wiki, lines: Vec::new() })
+    }
+
+    /// Goes on with a run that is open, for who began it.
+    ///
+    /// # Errors
+    /// [`GuardianError::Unknown`] for anybody else, [`GuardianError::Closed`] for one that is not open.
+    pub fn open(
+        root: &VaultRoot,
+        wiki: ReadWiki,
+        run: &RunId,
+        by: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Self, GuardianError> {
+        let unknown = || GuardianError::Unknown(run.to_string());
+        let run = match StagedRuns::new(root).open(run) {
+            Err(StagedRunError::Unknown(_)) => return Err(unknown()),
+            opened => opened?,
+        };
+        if !run.meta.is_by_assistant() || run.meta.by != by {
+            return Err(unknown());
+        }
+        let session = Self { root: root.clone(), lines: run.read_changes()?, run, wiki };
+        session.check_open(now)?;
+        Ok(session)
+    }
+
+    /// Opens a run that was submitted, to stage it anew.
+    ///
+    /// # Errors
+    /// [`StagedRunError`].
+    pub fn resume(root: &VaultRoot, wiki: ReadWiki, run: StagedRun) -> Result<Self, StagedRunError> {
+        Ok(Self { root: root.clone(), lines: run.read_changes()?, run, wiki })
+    }
+
+    #[must_use]
+    pub fn run(&self) -> &StagedRun {
+        &self.run
+    }
+
+    /// Gives the run and the wiki back.
+    #[must_use]
+    pub fn into_run(self) -> (StagedRun, ReadWiki) {
+        (self.run, self.wiki)
+    }
+
+    /// Whether the run was submitted and is not open again.
+    #[must_use]
+    pub fn is_submitted(&self) -> bool {
+        let last = self.lines.iter().rev().find(|line| !matches!(line, GuardianLine::Change { .. }));
+        matches!(last, Some(GuardianLine::Submitted { .. }))
+    }
+
+    /// How often it was submitted.
+    #[must_use]
+    pub fn count_submissions(&self) -> usize {
+        self.lines.iter().filter(|line| matches!(line, GuardianLine::Submitted { .. })).count()
+    }
+
+    fn check_open(&self, now: DateTime<Utc>) -> Result<(), GuardianError> {
+        let status = self.run.read_status()?;
+        let closed = |reason: String| GuardianError::Closed { run: self.run.meta.run.clone(), reason };
+        if let Some(status) = status.filter(|status| status.state != RunState::Pending || status.waits) {
+            return Err(closed(format!("it is {}: {}", status.state, status.reason)));
+        }
+        if self.is_submitted() {
+            return Err(closed("it was submitted".to_owned()));
+        }
+        let reopened = self.lines.iter().rev().find_map(|line| match line {
+            GuardianLine::Reopened { at } => Some(*at),
+            GuardianLine::Change { .. } | GuardianLine::Submitted { .. } => None,
+        });
+        let end = reopened.map_or(self.run.meta.began + OPEN_LIMIT, |at| at + REVISION_LIMIT);
+        if now >= end {
+            self.end_open(now, "nobody submitted it in time")?;
+            return Err(closed("nobody submitted it in time, so it is abandoned".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Gives up a run that is open.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn end_open(&self, now: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
+        self.run.set_status(RunState::Abandoned, now, reason)
+    }
+
+    /// Makes a change, and keeps it. `base` is the hash that the page must have before, in hex digits.
+    ///
+    /// # Errors
+    /// [`GuardianError`]; the run is as it was.
+    pub fn change(&mut self, change: &PageChange, base: Option<&str>) -> Result<StagedPage, GuardianError> {
+        self.check_room(change)?;
+        let staged = self.replay(Some(change), |draft| {
+            if let Some(base) = base {
+                check_base(draft, change.file(), base)?;
+            }
+            let file = draft.apply_change(change, true)?;
+            Ok::<_, GuardianError>(describe_page(draft, &self.wiki.state.pages, &file))
+        })??;
+        let line = GuardianLine::Change { change: change.clone() };
+        self.run.append_change(&line)?;
+        self.lines.push(line);
+        Ok(staged)
+    }
+
+    fn check_room(&self, change: &PageChange) -> Result<(), GuardianError> {
+        let size = |change: &PageChange| serde_json::to_vec(change).map_or(0, |text| text.len());
+        let (count, bytes) = self.list_changes().fold((1, size(change)), |(n, sum), it| (n + 1, sum + size(it)));
+        if count > MAX_CHANGES || bytes > MAX_CHANGE_BYTES {
+            let text = format!(
+                "error: the run would have {count} changes of {bytes} bytes; it has at most {MAX_CHANGES} of {MAX_CHANGE_BYTES}: submit it, and begin another one"
+            );
+            return Err(DraftRefusal::new(DraftFault::QuotaReached, text).into());
+        }
+        Ok(())
+    }
+
+    /// The files of pages that the source of the run should touch, the best first.
+    ///
+    /// # Errors
+    /// [`WikiRunError`] if the source cannot be read.
+    pub fn list_related(&self) -> Result<Vec<String>, WikiRunError> {
+        let Some(source) = &self.run.meta.source else { return Ok(Vec::new()) };
+        let text = read_source(&self.root, &self.wiki, source)?;
+        let pages = &self.wiki.state.pages;
+        let replaced = list_replaced(&self.wiki.contents.sources, &source.id);
+        let related = find_related(pages, text.as_str(), &replaced);
+        Ok(related.offered.into_iter().filter_map(|at| pages.get(at)).map(|page| page.file.clone()).collect())
+    }
+
+    /// What is staged of a page; `None` for one that the run does not change.
+    ///
+    /// # Errors
+    /// [`GuardianError`].
+    pub fn read_page(&self, file: &str) -> Result<Option<StagedPage>, GuardianError> {
+        self.replay(None, |draft| {
+            let changed = draft.list_files().iter().any(|staged| staged.path.file() == file);
+            changed.then(|| describe_page(draft, &self.wiki.state.pages, file))
+        })
+    }
+
+    /// All that the run changes.
+    ///
+    /// # Errors
+    /// [`GuardianError`].
+    pub fn list_pages(&self) -> Result<Vec<StagedPage>, GuardianError> {
+        self.replay(None, |draft| {
+            let files = draft.list_files();
+            files.iter().map(|file| describe_page(draft, &self.wiki.state.pages, file.path.file())).collect()
+        })
+    }
+
+    /// Submits the run: it is staged as a whole and judged by the rules. From then on it is closed.
+    ///
+    /// # Errors
+    /// [`GuardianError`]; the run stays open.
+    pub fn submit(&mut self, submission: &Submission<'_>, now: DateTime<Utc>) -> Result<(), GuardianError> {
+        if self.count_submissions() >= MAX_SUBMISSIONS {
+            let reason = format!("it was submitted {MAX_SUBMISSIONS} times");
+            return Err(GuardianError::Closed { run: self.run.meta.run.clone(), reason });
+        }
+        self.check_touched(submission)?;
+        let subject: String = to_one_line(submission.subject).chars().take(MAX_SUBJECT).collect();
+        let line = GuardianLine::Submitted { at: now, subject, keeps: submission.keeps.to_vec() };
+        self.lines.push(line.clone());
+        let staged = self.stage();
+        if let Err(error) = staged {
+            self.lines.pop();
+            return Err(error);
+        }
+        self.run.append_change(&line)?;
+        self.run.set_status(RunState::Pending, now, "it was submitted")?;
+        Ok(())
+    }
+
+    /// Opens a run again after something was found.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn reopen(&mut self, now: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
+        let line = GuardianLine::Reopened { at: now };
+        self.run.append_change(&line)?;
+        self.lines.push(line);
+        self.run.set_status(RunState::Pending, now, reason)
+    }
+
+    fn check_touched(&self, submission: &Submission<'_>) -> Result<(), GuardianError> {
+        let (staged, has_summary) = self.replay(None, |draft| {
+            let files: BTreeSet<String> = draft.list_files().iter().map(|file| file.path.file().to_owned()).collect();
+            (files, draft.has_summary())
+        })?;
+        let incomplete = |what: String| Err(GuardianError::Incomplete(what));
+        if staged.is_empty() {
+            return incomplete("nothing is staged".to_owned());
+        }
+        let named: BTreeSet<String> = submission.touched.iter().cloned().collect();
+        let missing: Vec<&str> = staged.difference(&named).map(String::as_str).collect();
+        let extra: Vec<&str> = named.difference(&staged).map(String::as_str).collect();
+        if !missing.is_empty() || !extra.is_empty() {
+            let list = |files: &[&str]| if files.is_empty() { "none".to_owned() } else { files.join(", ") };
+            return incomplete(format!(
+                "`touched` names other pages than are staged; staged and not named: {}; named and not staged: {}",
+                list(&missing),
+                list(&extra)
+            ));
+        }
+        match &self.run.meta.source {
+            Some(source) if self.run.meta.run_type == WikiRunType::Ingest && !has_summary => {
+                incomplete(format!("there is no summary of the source: make summaries/{}.md", name_summary(&source.id)))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Stages what the changes give on the wiki as it is, if the rules find no fault.
+    ///
+    /// # Errors
+    /// [`GuardianError`].
+    pub fn stage(&self) -> Result<(), GuardianError> {
+        let links = self.wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
+        let subject = self.lines.iter().rev().find_map(|line| match line {
+            GuardianLine::Submitted { subject, .. } => Some(subject.clone()),
+            GuardianLine::Change { .. } | GuardianLine::Reopened { .. } => None,
+        });
+        let (files, plan) = self.replay(None, |draft| -> Result<_, GuardianError> {
+            for keep in self.list_keeps() {
+                draft.apply_change(keep, true)?;
+            }
+            draft.finish(links).map_err(GuardianError::refuse)?;
+            Ok((draft.list_files(), describe_plan(draft)))
+        })??;
+        let offered: Vec<String> = match self.list_related() {
+            Ok(files) => {
+                let slug = |file: &String| Some(self.wiki.state.pages.iter().find(|it| it.file == *file)?.slug.clone());
+                files.iter().filter_map(slug).collect()
+            }
+            Err(e) => return Err(e.into()),
+        };
+        let verdict = judge_run(&self.root, &self.wiki, &self.run.meta, &files)?;
+        if verdict.verdict != Verdict::Commit {
+            self.run.write_verdict(&verdict)?;
+            let text = format!("error: the rules find a fault: {}", describe_findings(&verdict));
+            return Err(DraftRefusal::new(DraftFault::RulesFault, text).into());
+        }
+        Ok(self.run.stage(&files, StagedPlan { subject, offered, ..plan })?)
+    }
+
+    fn list_changes(&self) -> impl Iterator<Item = &PageChange> {
+        self.lines.iter().filter_map(|line| match line {
+            GuardianLine::Change { change } => Some(change),
+            GuardianLine::Submitted { .. } | GuardianLine::Reopened { .. } => None,
+        })
+    }
+
+    /// The pages that need no change, as the last submission says.
+    fn list_keeps(&self) -> &[PageChange] {
+        let last = self.lines.iter().rev().find_map(|line| match line {
+            GuardianLine::Submitted { keeps, .. } => Some(keeps.as_slice()),
+            GuardianLine::Change { .. } | GuardianLine::Reopened { .. } => None,
+        });
+        last.unwrap_or_default()
+    }
+
+    /// Carries out the changes on the wiki as it is, and then something with the draft. `more` may name further sources.
+    fn replay<T>(
+        &self,
+        more: Option<&PageChange>,
+        work: impl FnOnce(&mut RunDraft<'_>) -> T,
+    ) -> Result<T, GuardianError> {
+        let texts = self.read_texts(more)?;
+        let finders = texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
+        let sources = self.wiki.contents.sources.values();
+        let paths = sources.map(|source| (source.path.clone(), source.id.clone())).collect();
+        let input = DraftInput {
+            folder: &self.run.meta.folder,
+            manifest: &self.wiki.state.manifest,
+            pages: &self.wiki.state.pages,
+            source: self.run.meta.source.as_ref().map(|source| source.id.as_str()),
+            texts: &finders,
+            paths: &paths,
+            files: &self.wiki.contents.files,
+            began: self.run.meta.began,
+            run_type: match self.run.meta.run_type {
+                // The summary may still come.
+                WikiRunType::Ingest => WikiRunType::Manual,
+                run_type => run_type,
+            },
+        };
+        let mut draft = RunDraft::new(&input);
+        for change in self.list_changes() {
+            if let Err(refusal) = draft.apply_change(change, false) {
+                let file = change.file().to_owned();
+                return Err(GuardianError::Stale { file, reason: refusal.text });
+            }
+        }
+        Ok(work(&mut draft))
+    }
+
+    /// The texts of the sources that the changes name.
+    fn read_texts(&self, more: Option<&PageChange>) -> Result<BTreeMap<String, SourceText>, GuardianError> {
+        let known = &self.wiki.contents.sources;
+        let read = |source: &WikiSource| {
+            let (id, path, content_hash) = (source.id.clone(), source.path.clone(), source.content_hash.clone());
+            let text = read_source(&self.root, &self.wiki, &RunSource { id, path, content_hash })?;
+            Ok::<_, GuardianError>((source.id.clone(), text))
+        };
+        if let Some(source) = &self.run.meta.source {
+            let text = read_source(&self.root, &self.wiki, source)?;
+            return Ok(BTreeMap::from([(source.id.clone(), text)]));
+        }
+        let named: BTreeSet<String> =
+            self.list_changes().chain(more).flat_map(PageChange::list_named_sources).collect();
+        let find = |name: &String| {
+            let path = name.strip_prefix("raw/").map(|rest| format!("sources/{rest}"));
+            let path = path.unwrap_or_else(|| name.clone());
+            known.get(name).or_else(|| known.values().find(|source| source.path == path))
+        };
+        named.iter().filter_map(find).map(read).collect()
+    }
+}
+
+/// Checks that a page is as the assistant saw it.
+fn check_base(draft: &RunDraft<'_>, file: &str, base: &str) -> Result<(), GuardianError> {
+    let page = draft.pages().iter().find(|page| page.file == file);
+    let hash = page.map(|page| ContentHash::hash_bytes(page.document.as_bytes()));
+    match hash.is_some_and(|hash| hash.as_str() == base) {
+        true => Ok(()),
+        false => Err(GuardianError::StaleBase { file: file.to_owned() }),
+    }
+}
+
+/// What a draft does beside its files.
+fn describe_plan(draft: &RunDraft<'_>) -> StagedPlan {
+    let note = |page: &UnchangedPage| format!("{} needs no change: {}", page.slug, page.reason);
+    let mut notes: Vec<String> = draft.unchanged.iter().map(note).collect();
+    notes.extend(draft.list_removed().iter().map(|page| format!("{} is removed: {}", page.slug, page.reason)));
+    let unchanged = draft.unchanged.iter().map(|page| page.slug.clone()).collect();
+    StagedPlan { notes, unchanged, ..StagedPlan::default() }
+}
+
+/// Whether a run removes a page, so that a person must commit it.
+#[must_use]
+pub fn removes_pages(files: &[RunFile]) -> bool {
+    files.iter().any(|file| file.after.is_none())
+}

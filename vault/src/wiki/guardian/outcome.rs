@@ -1,0 +1,107 @@
+//! What comes of a call of an assistant: the page as it is staged, or why nothing was staged.
+//!
+//! What is repeated of a page or a call is outside text, and escaped where it is shown.
+
+use crate::wiki::request::WikiRunError;
+use crate::wiki::staged::StagedRunError;
+use steward_domain::wiki::claims::read_claims;
+use steward_domain::wiki::lint::list_dangling_names;
+use steward_domain::wiki::page::WikiPage;
+use steward_domain::wiki::quote::Anchor;
+use steward_domain::wiki::run::RunId;
+use steward_domain::wiki::writer::draft::{PageChange, RunDraft};
+use steward_domain::wiki::writer::refusal::DraftRefusal;
+
+/// The last step of a run: its entry in the log.
+#[derive(Clone, Copy, Debug)]
+pub struct Submission<'a> {
+    /// The subject of the entry.
+    pub subject: &'a str,
+    /// The files that the run changes, as the assistant knows them.
+    pub touched: &'a [String],
+    /// Related pages that need no change.
+    pub keeps: &'a [PageChange],
+}
+
+/// A page of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedPage {
+    /// Relative to the wiki.
+    pub file: String,
+    /// The text in the wiki; `None` for a new page.
+    pub before: Option<String>,
+    /// The text that is staged; `None` for a page that is removed.
+    pub after: Option<String>,
+    /// The quotes that are new.
+    pub quotes: Vec<Anchor>,
+    /// The names of links that lead to no page.
+    pub dangling: Vec<String>,
+    /// The files of pages that link to a page that is removed.
+    pub inbound: Vec<String>,
+}
+
+/// Why a call of an assistant staged nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum GuardianError {
+    #[error("{0}")]
+    Draft(#[from] DraftRefusal),
+    #[error("there is no open run {0} of yours")]
+    Unknown(String),
+    #[error("the run {run} takes no changes: {reason}")]
+    Closed { run: RunId, reason: String },
+    #[error("{0}")]
+    Incomplete(String),
+    /// The page is another one than the assistant saw.
+    #[error("{file} is not as you saw it")]
+    StaleBase { file: String },
+    /// Pages changed since, so that the changes of the run do not fit any more.
+    #[error("{file} changed since the run staged it: {reason}")]
+    Stale { file: String, reason: String },
+    #[error(transparent)]
+    Staged(#[from] StagedRunError),
+    #[error(transparent)]
+    Run(WikiRunError),
+}
+
+impl GuardianError {
+    pub(super) fn refuse(reason: impl Into<String>) -> Self {
+        Self::Run(WikiRunError::Refused(reason.into()))
+    }
+}
+
+impl From<WikiRunError> for GuardianError {
+    fn from(error: WikiRunError) -> Self {
+        Self::Run(error)
+    }
+}
+
+/// Describes a page of a draft, beside the page as it stands in the wiki.
+pub(super) fn describe_page(draft: &RunDraft<'_>, live: &[WikiPage], file: &str) -> StagedPage {
+    let before = live.iter().find(|page| page.file == file);
+    let after = draft.pages().iter().find(|page| page.file == file);
+    let text = |page: &WikiPage| page.document.as_str().to_owned();
+    let anchors = |page: &WikiPage| read_claims(page.document.body(), &page.body.disputed).anchors;
+    let known = before.map(anchors).unwrap_or_default();
+    let new = after.map(anchors).unwrap_or_default().into_iter().filter(|(label, _)| !known.contains_key(label));
+    let is_link = |page: &&WikiPage, slug: &str| {
+        let body = page.document.body();
+        body.contains(&format!("[[{slug}]]")) || body.contains(&format!("[[{slug}|"))
+    };
+    let inbound = match (before, after) {
+        (Some(removed), None) => {
+            let linking = draft.pages().iter().filter(|page| is_link(page, &removed.slug));
+            linking.map(|page| page.file.clone()).collect()
+        }
+        _ => Vec::new(),
+    };
+    StagedPage {
+        file: file.to_owned(),
+        before: before.map(text),
+        after: after.map(text),
+        quotes: new.map(|(_, anchor)| anchor).collect(),
+        dangling: after.map_or_else(Vec::new, |page| {
+            list_dangling_names(page, draft.pages()).into_iter().map(|(_, name)| name).collect()
+        }),
+        inbound,
+    }
+}
