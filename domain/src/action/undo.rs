@@ -11,8 +11,8 @@ mod history;
 mod refusal;
 
 use crate::action::audit::{
-    ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, MutationProposal, Reopening, UNDO_WINDOW_DAYS,
-    WorkflowRef,
+    ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, MutationProposal, Reopening, ResolverKind,
+    UNDO_WINDOW_DAYS, WorkflowRef,
 };
 use crate::action::mutation::{Mutation, MutationClass, RelatedField};
 use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
@@ -94,7 +94,7 @@ impl ResolutionKind {
     }
 }
 
-/// A human's resolution of one action, as it arrives.
+/// A resolution of one action, as it arrives.
 #[derive(Clone, Debug)]
 pub struct ResolutionRequest<'a> {
     pub kind: ResolutionKind,
@@ -104,6 +104,7 @@ pub struct ResolutionRequest<'a> {
     pub edited: Option<&'a Mutation>,
     /// The id of the batch, if several actions are resolved with one click.
     pub batch_id: Option<&'a ActionId>,
+    pub resolved_by: ResolverKind,
     pub policy: &'a DecisionPolicy,
     /// The lowest ceiling that a human has set so far for the matter and for the cited sources.
     pub ceiling: Ceiling,
@@ -214,8 +215,9 @@ fn plan_undo(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
         check_recipe(case.record, &recipe.vault_patch, case.notes.schema)?;
     }
     history::check_undo_order(case.record, case.history)?;
-    let (number, patches) = (case.record.seq, recipe.vault_patch.clone());
-    let change = PlannedChange::Restore { number, life: history::collect_set_steps(&patches, case.history), patches };
+    let patches = recipe.vault_patch.clone();
+    let life = history::collect_set_steps(&patches, case.history);
+    let change = PlannedChange::Restore { number: case.record.seq, life, patches };
     Ok(Plan { draft: draft_record(case, Disposition::Live), basis: PlanBasis::Fields, change })
 }
 
@@ -377,6 +379,7 @@ fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDra
             reason: case.request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
             batch_id: case.request.batch_id.cloned(),
             reopened: case.reopened.cloned(),
+            resolved_by: case.request.resolved_by,
             ..AuditResolution::new(resolved, "", None)
         }),
         ..resolved.clone()
