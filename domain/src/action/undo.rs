@@ -29,6 +29,8 @@ use serde_json::{Value, json};
 pub use history::{MOMENT_CHARS, PastChange, find_newer_changes, is_change_record};
 pub use refusal::{ResolutionRefusal, ResolutionRefusalDetails};
 
+use refusal::refuse_wiki_change;
+
 /// The longest name of a person that a record keeps, in characters.
 const MAX_BY_CHARS: usize = 200;
 /// The longest reason that a record keeps, in characters. It is as long as a clerk's reasoning may be.
@@ -334,16 +336,6 @@ fn read_proposal(case: &ResolutionCase<'_>) -> Result<Option<MutationProposal>, 
     let reason =
         format!("{}: Steward writes no such proposal, so it is not used: run `steward audit verify`", draft.id);
     Err(ResolutionRefusal::Record { reason })
-}
-
-/// Refuses what happened in a wiki, whose runs are resolved by commands of their own.
-fn refuse_wiki_change(record: &AuditDraft) -> Result<(), ResolutionRefusal> {
-    let Some(mark) = &record.wiki else { return Ok(()) };
-    let fix = match record.kind {
-        ActionKind::Wiki => format!("`steward wiki runs revert {}` takes the run back", mark.run.short()),
-        _ => "it cannot be undone".to_owned(),
-    };
-    Err(ResolutionRefusal::Record { reason: format!("{} is a record of the wiki `{}`: {fix}", record.id, mark.wiki) })
 }
 
 fn check_pending(case: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
