@@ -178,7 +178,7 @@ impl<'k> ListCursors<'k> {
 pub(super) fn count_fitting<R: Serialize>(rows: &[R], limit: usize) -> usize {
     let fits = |count: usize| {
         let text = serde_json::to_string(&rows[..count]).unwrap_or_default();
-        // Hardly any text has more tokens than half its bytes, and none more than its bytes.
+        // No text has many more tokens than bytes, so a short one need not be counted.
         text.len() < limit / 2 || has_at_most(&text, limit)
     };
     if fits(rows.len()) {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::access::{Toolset, WikiRight};
 use crate::http::serving::{ListenerRecord, ServerEndpoint};
+use crate::mcp::ConnectHolder;
 use crate::mcp::caller::McpCaller;
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::tokens::count_tokens;
@@ -50,11 +51,7 @@ impl StewardBench {
         let root = VaultRoot::open(&folder).unwrap();
         let proposal = propose(Utc::now() - TimeDelta::hours(1));
         file_record(&folder, &proposal, ChainHead::genesis().next_link());
-        let connect = Arc::new(|| {
-            let away: futures_util::future::BoxFuture<'static, _> = Box::pin(async { Err("nobody".to_owned()) });
-            away
-        });
-        let vault = Arc::new(McpVault::open(root.clone(), &dir.path().join("state"), connect).unwrap());
+        let vault = Arc::new(McpVault::open(root.clone(), &dir.path().join("state"), connect_to_nobody()).unwrap());
         let bench = Self { dir, root, vault, proposal };
         bench.sync().await;
         bench
@@ -76,6 +73,10 @@ impl StewardBench {
     fn id(&self) -> &str {
         self.proposal.id.as_str()
     }
+}
+
+fn connect_to_nobody() -> ConnectHolder {
+    Arc::new(|| Box::pin(async { Err("nobody".to_owned()) }))
 }
 
 async fn call_tool(vault: &Arc<McpVault>, name: &str, arguments: Value) -> Result<Value, ToolError> {
@@ -263,7 +264,7 @@ async fn a_preview_says_what_would_be_done_or_why_not() {
 async fn a_resolution_names_one_whole_action_and_needs_the_process_that_holds_the_vault() {
     let bench = StewardBench::new().await;
     let undo = |action: &str, reason: &str| json!({"action": action, "reason": reason});
-    for action in [&bench.id()[..8], &bench.id().to_uppercase(), "../../../../../x"] {
+    for action in [&bench.id()[..8], bench.id().to_uppercase().as_str(), "../../../../../x"] {
         assert_eq!(bench.code("steward_undo", undo(action, "x")).await, ToolErrorCode::BadArguments, "{action}");
     }
     assert_eq!(bench.code("steward_dismiss", undo("0123456789abcdef", "x")).await, ToolErrorCode::NotFound);
@@ -306,12 +307,8 @@ async fn only_a_persons_click_confirms() {
 async fn a_stop_needs_no_index_and_a_second_one_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let root = VaultRoot::open(dir.path()).unwrap();
-    let connect = Arc::new(|| {
-        let away: futures_util::future::BoxFuture<'static, _> = Box::pin(async { Err("nobody".to_owned()) });
-        away
-    });
     let state = tempfile::tempdir().unwrap();
-    let vault = Arc::new(McpVault::open(root.clone(), state.path(), connect).unwrap());
+    let vault = Arc::new(McpVault::open(root.clone(), state.path(), connect_to_nobody()).unwrap());
     assert_eq!(call_tool(&vault, "steward_status", json!({})).await.unwrap_err().code, ToolErrorCode::EngineAway);
     let stopped = call_tool(&vault, "steward_stop", json!({"reason": "odd changes"})).await.unwrap();
     assert_eq!((&stopped["stop"]["by"], &stopped["stop"]["reason"]), (&json!("ann via mcp"), &json!("odd changes")));
