@@ -134,8 +134,8 @@ pub(super) struct ActionInFull {
     evidence: Vec<EvidenceLine>,
     /// Outside words: what a model wrote about it.
     reasoning: OutsideWords,
-    /// Outside words: what would have changed it.
-    would_change_it: Vec<OutsideWords>,
+    /// Outside words: what would have changed it, one thing on a line.
+    would_change_it: OutsideWords,
     /// Outside words: what the tracker received or is owed.
     #[serde(skip_serializing_if = "Option::is_none")]
     tracker: Option<OutsideWords>,
@@ -154,7 +154,7 @@ impl From<&ActionDetail> for ActionInFull {
             gates: action.gates.iter().map(Into::into).collect(),
             evidence: action.evidence.iter().map(Into::into).collect(),
             reasoning: action.reasoning.as_str().into(),
-            would_change_it: explain_closed_gates(action).into_iter().map(Into::into).collect(),
+            would_change_it: explain_closed_gates(action).join("\n").into(),
             tracker: detail.tracker.as_deref().map(Into::into),
             problem: action.problem.as_deref().map(Into::into),
         }

@@ -65,7 +65,8 @@ struct ResolveResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     tracker: Option<OutsideWords>,
     /// Outside words: which sources and classes were demoted.
-    demoted: Vec<OutsideWords>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demoted: Option<OutsideWords>,
 }
 
 fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, ToolError> {
@@ -96,7 +97,7 @@ fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, T
             record: record.as_str().into(),
             target: target.as_str().into(),
             tracker: tracker.map(Into::into),
-            demoted: lowered.into_iter().map(Into::into).collect(),
+            demoted: (!lowered.is_empty()).then(|| lowered.join("; ").into()),
         }),
         ResolveOutput::Refused { refusal, .. } => Err(refuse_resolution(&refusal)),
     }
