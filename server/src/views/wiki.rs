@@ -26,6 +26,8 @@ use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
+#[cfg(test)]
+pub(crate) use index::fill_index;
 pub(crate) use index::{NoteMapping, WikiIndex};
 pub use page::{WikiClaimView, WikiPageView, find_wiki_page};
 pub use run::{

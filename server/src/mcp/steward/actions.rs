@@ -2,7 +2,7 @@
 
 use super::READ_STEWARD;
 use super::facts::{
-    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_moment, read_path, wait,
+    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_moment, read_path, wait_for,
 };
 use super::lines::{ActionInFull, ActionLine};
 use crate::mcp::error::ToolError;
@@ -62,7 +62,7 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let limit = read_limit(arguments.limit)?;
     let views = open_views(call)?;
     if let Some(id) = &arguments.id {
-        let detail = wait(views.read_detail(id))?;
+        let detail = wait_for(views.read_detail(id))?;
         return answer_value(&ActionsResult { actions: Vec::new(), action: Some((&detail).into()), cursor: None });
     }
     let now = Utc::now();
@@ -75,10 +75,10 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let filters = (&arguments.since, &arguments.target, arguments.waiting);
     let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
     let before: Option<PageCursor> = cursors.read(arguments.cursor.as_deref())?;
-    let page = wait(views.actions().actions_page(&filter, before.as_ref(), limit))?;
+    let page = wait_for(views.actions().actions_page(&filter, before.as_ref(), limit))?;
     let positions: Vec<String> =
         page.rows.iter().map(|row| PageCursor { at: row.at, path: row.path.clone() }.to_string()).collect();
-    let actions = wait(views.read_actions(page.rows, now))?;
+    let actions = wait_for(views.read_actions(page.rows, now))?;
     let rows =
         actions.iter().zip(positions).map(|(action, position)| ListRow { row: ActionLine::new(action), position });
     let ListPart { rows, cursor } = cursors.cut(rows.collect(), page.next.map(|next| next.to_string()));

@@ -4,7 +4,7 @@
 //! reads the record each time.
 
 use super::CONFIRM;
-use super::facts::{open_views, read_whole_id, show_moment, wait};
+use super::facts::{open_views, read_whole_id, show_moment, wait_for};
 use super::resolve::refuse_resolution;
 use crate::http::serving::ServerEndpoint;
 use crate::mcp::error::ToolError;
@@ -62,7 +62,7 @@ fn lead_to_card(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let ConfirmArguments { action } = call.read_arguments()?;
     let id = read_whole_id(&action)?;
     let views = open_views(call)?;
-    let detail = wait(views.read_detail(&id))?;
+    let detail = wait_for(views.read_detail(&id))?;
     let result = match detail.action.resolution.as_deref() {
         Some(how) if how == ActionKind::Confirmed.as_str() => show_confirmation(&views, &id)?,
         Some(how) => {
@@ -77,9 +77,9 @@ fn lead_to_card(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
 
 /// The confirmation that a person gave.
 fn show_confirmation(views: &VaultViews, id: &str) -> Result<ConfirmResult, ToolError> {
-    let row = wait(views.find_action_row(id))?;
+    let row = wait_for(views.find_action_row(id))?;
     let confirmation = match row.resolved_by {
-        Some(confirmation) => Some(wait(views.read_detail(confirmation.as_str()))?.action),
+        Some(confirmation) => Some(wait_for(views.read_detail(confirmation.as_str()))?.action),
         None => None,
     };
     Ok(ConfirmResult {

@@ -32,12 +32,12 @@ pub(super) fn default_limit() -> u64 {
 }
 
 /// Waits for a read. Tools run on threads that may block.
-pub(super) fn wait<F: Future>(work: F) -> F::Output {
+pub(super) fn wait_for<F: Future>(work: F) -> F::Output {
     Handle::current().block_on(work)
 }
 
 pub(super) fn open_views(call: &ToolCall) -> Result<VaultViews, ToolError> {
-    wait(call.vault.open_views())
+    wait_for(call.vault.open_views())
 }
 
 impl From<IndexError> for ToolError {

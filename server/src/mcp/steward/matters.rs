@@ -5,7 +5,7 @@
 use super::READ_STEWARD;
 use super::facts::{
     ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_moment,
-    show_path, wait,
+    show_path, wait_for,
 };
 use super::status::read_cadence;
 use crate::mcp::error::ToolError;
@@ -108,7 +108,7 @@ fn list_matters(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let filter = MatterFilter { state: arguments.state.map(Into::into), ..MatterFilter::default() };
     let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &arguments.state);
     let after: Option<String> = cursors.read(arguments.cursor.as_deref())?;
-    let page = wait(views.read().matters_page(&filter, after.as_deref(), limit, Utc::now()))?;
+    let page = wait_for(views.read().matters_page(&filter, after.as_deref(), limit, Utc::now()))?;
     let show = |card: MatterCard| {
         let interval = u64::from(cadence.matter_interval_seconds(card.streak));
         ListRow { position: card.path.to_string(), row: show_matter(card, interval) }
@@ -132,9 +132,9 @@ fn show_matter(card: MatterCard, interval_seconds: u64) -> MatterLine {
 
 /// One matter as `MattersService` shows it. Its counts are those of the list.
 fn find_matter(call: &ToolCall, views: &VaultViews, path: &RecordPath) -> Result<MatterLine, ToolError> {
-    let row = wait(views.read().find_subject(path))?.ok_or_else(|| refuse_missing_note(path))?;
+    let row = wait_for(views.read().find_subject(path))?.ok_or_else(|| refuse_missing_note(path))?;
     let cadence = read_cadence(call, views);
-    let interval = wait(views.read().read_matter_interval(path, &cadence))?;
+    let interval = wait_for(views.read().read_matter_interval(path, &cadence))?;
     Ok(MatterLine {
         path: show_path(&row.path),
         name: row.name.into(),

@@ -3,7 +3,7 @@
 //! An undo is planned by the code that would carry it out, and stopped before anything is written.
 
 use super::READ_STEWARD;
-use super::facts::{open_views, read_whole_id, show_moment, wait};
+use super::facts::{open_views, read_whole_id, show_moment, wait_for};
 use super::resolve::{refuse_ceiling_undo, refuse_resolution};
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
@@ -86,7 +86,7 @@ fn preview_resolution(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let PreviewArguments { action, resolution } = call.read_arguments()?;
     let id = read_whole_id(&action)?;
     let views = open_views(call)?;
-    let row = wait(views.find_action_row(&id))?;
+    let row = wait_for(views.find_action_row(&id))?;
     if let ResolutionArgument::Undo = resolution {
         refuse_ceiling_undo(row.kind)?;
         return match views.preview_undo(&row.path, Utc::now()) {
@@ -95,7 +95,7 @@ fn preview_resolution(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             Err(ResolutionError::Apply(e)) => Err(ToolError::internal(e)),
         };
     }
-    let action = wait(views.read_detail(&id))?.action;
+    let action = wait_for(views.read_detail(&id))?.action;
     let is_confirmation = matches!(resolution, ResolutionArgument::Confirm);
     let refusal = find_refusal(&views, &action, is_confirmation);
     let change = action.change.filter(|_| is_confirmation && refusal.is_none());

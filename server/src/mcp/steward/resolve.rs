@@ -3,7 +3,7 @@
 //! The record says that a model resolved it, so trust learns nothing from it. Refusals have the numbers and the words of the other interfaces.
 
 use super::RESOLVE;
-use super::facts::{open_views, read_whole_id, wait};
+use super::facts::{open_views, read_whole_id, wait_for};
 use crate::access::AccessScope;
 use crate::http::app::check_may_resolve;
 use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
@@ -76,7 +76,7 @@ fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, T
         let what = "`reason` says nothing";
         return Err(ToolError::new(ToolErrorCode::BadArguments, what, "Say why, for the person who reads the record"));
     }
-    let row = wait(open_views(call)?.find_action_row(&action))?;
+    let row = wait_for(open_views(call)?.find_action_row(&action))?;
     if kind == ResolutionKind::Undo {
         refuse_ceiling_undo(row.kind)?;
     }
@@ -89,8 +89,8 @@ fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, T
         batch_id: None,
         resolved_by: ResolverKind::Agent,
     };
-    let holder = wait(call.vault.reach_holder())?;
-    match wait(holder.request_resolution(input)).map_err(|e| refuse_request(&e))? {
+    let holder = wait_for(call.vault.reach_holder())?;
+    match wait_for(holder.request_resolution(input)).map_err(|e| refuse_request(&e))? {
         ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => answer_value(&ResolveResult {
             action,
             undo_id: action_id.to_string(),

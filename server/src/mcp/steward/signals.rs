@@ -5,7 +5,7 @@
 use super::READ_STEWARD;
 use super::facts::{
     ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_moment,
-    show_path, wait,
+    show_path, wait_for,
 };
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
@@ -120,14 +120,14 @@ fn list_signals(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     }
     let mut filter = SignalFilter { status: arguments.status.map(Into::into), ..SignalFilter::default() };
     if let Some(about) = arguments.about.as_deref().map(read_path).transpose()? {
-        let kind = wait(views.read().find_note_kind(&about))?;
+        let kind = wait_for(views.read().find_note_kind(&about))?;
         let with_tasks = arguments.with_tasks && kind == Some(RecordKind::Matter);
         *(if with_tasks { &mut filter.matter } else { &mut filter.target }) = Some(about);
     }
     let filters = (arguments.status, &arguments.about, arguments.with_tasks);
     let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
     let before: Option<PageCursor> = cursors.read(arguments.cursor.as_deref())?;
-    let page = wait(views.read().signals_page(&filter, before.as_ref(), limit))?;
+    let page = wait_for(views.read().signals_page(&filter, before.as_ref(), limit))?;
     let show = |row: SignalRow| {
         let position = PageCursor { at: row.signal.created, path: row.signal.path.clone() }.to_string();
         ListRow { row: show_signal(row), position }
@@ -159,7 +159,7 @@ pub(super) fn explain_one(views: &VaultViews, path: RecordPath) -> Result<Signal
     if path.own_kind() != Some(RecordKind::Signal) || !views.root().exists(&path) {
         return Err(refuse_missing_note(&path));
     }
-    let history = wait(views.read_signal_history(&path))?;
+    let history = wait_for(views.read_signal_history(&path))?;
     let file = read_signal(views.root(), path).map_err(ToolError::internal)?;
     Ok(explain_signal(views.root(), &views.note_schema(), file, &history))
 }

@@ -3,7 +3,7 @@
 //! A process without the server of the dashboard knows less; then a notice says what is left out.
 
 use super::READ_STEWARD;
-use super::facts::{count_fitting, open_views, show_moment, show_path, wait};
+use super::facts::{count_fitting, open_views, show_moment, show_path, wait_for};
 use crate::http::holder::VaultHolder;
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
@@ -138,10 +138,10 @@ fn show_status(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             (Vec::new(), None)
         }
     };
-    let lag = wait(views.measure_tick_lag(&read_cadence(call, &views), now))?;
+    let lag = wait_for(views.measure_tick_lag(&read_cadence(call, &views), now))?;
     let (latest_matter, late_seconds) = lag.worst.map(|(path, seconds)| (show_path(&path), seconds)).unzip();
     let mut streams: Vec<StreamLine> =
-        wait(views.list_streams(&[]))?.into_iter().map(|row| show_stream(row.count)).collect();
+        wait_for(views.list_streams(&[]))?.into_iter().map(|row| show_stream(row.count)).collect();
     let shown = count_fitting(&streams, MAX_PART_TOKENS);
     if shown < streams.len() {
         notices.push(format!("more_streams: {} more streams are not shown", streams.len() - shown));
@@ -153,7 +153,7 @@ fn show_status(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         troubles,
         mode,
         stop: StopInForce::read(call),
-        waiting: wait(views.actions().count_pending_actions(now))?,
+        waiting: wait_for(views.actions().count_pending_actions(now))?,
         guard,
         guard_refusal,
         late_matters: lag.late,
@@ -167,8 +167,8 @@ fn show_status(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
 /// Everything that is known to need attention, the worst first.
 pub(super) fn list_troubles(call: &ToolCall, views: &VaultViews) -> Result<Vec<Trouble>, ToolError> {
     let items = match &call.vault.app {
-        Some(app) => wait(list_attention_items(app))?,
-        None => wait(list_vault_items(views))?,
+        Some(app) => wait_for(list_attention_items(app))?,
+        None => wait_for(list_vault_items(views))?,
     };
     Ok(items.into_iter().map(|item| Trouble { subject: item.subject.into(), problem: item.problem.into() }).collect())
 }
@@ -211,7 +211,7 @@ pub(super) fn read_cadence(call: &ToolCall, views: &VaultViews) -> Cadence {
 
 /// The windows of the rate guard, and why it would refuse a call; `None` if this process has no ledger.
 fn read_guard(call: &ToolCall) -> Option<(Vec<GuardWindow>, Option<OutsideWords>)> {
-    let status = wait(call.vault.app.as_ref()?.read_guard_status())?;
+    let status = wait_for(call.vault.app.as_ref()?.read_guard_status())?;
     let windows = status.ledger.as_ref().map(show_windows).unwrap_or_default();
     Some((windows, status.refusal.map(|refusal| refusal.reason.into())))
 }

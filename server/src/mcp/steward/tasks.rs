@@ -3,7 +3,7 @@
 use super::READ_STEWARD;
 use super::facts::{
     ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_moment,
-    show_path, wait,
+    show_path, wait_for,
 };
 use super::matters::StateArgument;
 use crate::mcp::error::ToolError;
@@ -78,7 +78,7 @@ fn list_tasks(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let views = open_views(call)?;
     if let Some(id) = &arguments.id {
         let path = read_path(id)?;
-        let row = wait(views.read().find_task(&path))?.ok_or_else(|| refuse_missing_note(&path))?;
+        let row = wait_for(views.read().find_task(&path))?.ok_or_else(|| refuse_missing_note(&path))?;
         return answer_value(&TasksResult { tasks: vec![show_task(row)], cursor: None });
     }
     let filter = TaskFilter {
@@ -87,7 +87,7 @@ fn list_tasks(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     };
     let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &(&arguments.matter, arguments.state));
     let after: Option<String> = cursors.read(arguments.cursor.as_deref())?;
-    let page = wait(views.read().tasks_page(&filter, after.as_deref(), limit))?;
+    let page = wait_for(views.read().tasks_page(&filter, after.as_deref(), limit))?;
     let rows = page.rows.into_iter().map(|row| ListRow { position: row.path.to_string(), row: show_task(row) });
     let ListPart { rows, cursor } = cursors.cut(rows.collect(), page.next);
     answer_value(&TasksResult { tasks: rows, cursor })

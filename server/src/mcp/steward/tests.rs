@@ -7,6 +7,7 @@ use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::tokens::count_tokens;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolVisibility};
 use crate::mcp::vault::McpVault;
+use crate::views::wiki::fill_index;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -22,7 +23,6 @@ use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::steward::clerk::Judgement;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
-use steward_vault::index::Index;
 
 /// What the list of tools may take of a model's context, in tokens, and one description.
 const MAX_LIST_TOKENS: usize = 5_000;
@@ -58,8 +58,7 @@ impl StewardBench {
     }
 
     async fn sync(&self) {
-        let index = Index::open(&self.dir.path().join("state")).await.unwrap();
-        index.sync_all(&self.root, Utc::now()).await.unwrap();
+        fill_index(&self.dir.path().join("state"), &self.root).await;
     }
 
     async fn call(&self, name: &str, arguments: Value) -> Result<Value, ToolError> {

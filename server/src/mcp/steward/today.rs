@@ -3,7 +3,7 @@
 //! It is the page Today. Of equal proposals the newest is shown, and checks that found nothing are counted alone.
 
 use super::READ_STEWARD;
-use super::facts::{count_fitting, open_views, read_moment, show_moment, wait};
+use super::facts::{count_fitting, open_views, read_moment, show_moment, wait_for};
 use super::lines::ActionLine;
 use super::status::{Trouble, list_troubles, note_cut};
 use crate::mcp::error::ToolError;
@@ -77,7 +77,7 @@ fn show_today(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let mut notices = Vec::new();
     let mut troubles = list_troubles(call, &views)?;
     note_cut(&mut troubles, MAX_SECTION_TOKENS, &mut notices);
-    let questions = wait(views.read().list_open_questions(MAX_SECTION as u32 + 1, now))?;
+    let questions = wait_for(views.read().list_open_questions(MAX_SECTION as u32 + 1, now))?;
     let mut would = list_newest(&views, &day.shadow)?;
     would.retain(|row| row.resolution.is_none());
     let sections = [
@@ -89,14 +89,14 @@ fn show_today(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     ];
     let sections: Result<Vec<TodaySection>, ToolError> =
         sections.into_iter().map(|(name, rows)| show_section(&views, name, rows, now, &mut notices)).collect();
-    let checks = wait(views.list_check_counts(now.date_naive()))?;
+    let checks = wait_for(views.list_check_counts(now.date_naive()))?;
     let quiet_checks = checks.iter().map(|check| check.count).sum();
     answer_value(&TodayResult { since: show_moment(since), troubles, sections: sections?, quiet_checks, notices })
 }
 
 /// The newest rows, one of equal proposals.
 fn list_newest(views: &VaultViews, filter: &ActionFilter) -> Result<Vec<ActionRow>, ToolError> {
-    let mut rows = wait(views.actions().actions_page(filter, None, ROWS))?.rows;
+    let mut rows = wait_for(views.actions().actions_page(filter, None, ROWS))?.rows;
     let mut seen = BTreeSet::new();
     rows.retain(|row| row.proposal.clone().is_none_or(|proposal| seen.insert((row.kind.as_str(), proposal))));
     Ok(rows)
@@ -111,7 +111,7 @@ fn show_section(
 ) -> Result<TodaySection, ToolError> {
     let found = rows.len();
     rows.truncate(MAX_SECTION);
-    let read = wait(views.read_actions(rows, now))?;
+    let read = wait_for(views.read_actions(rows, now))?;
     let mut actions: Vec<ActionLine> = read.iter().map(ActionLine::new).collect();
     actions.truncate(count_fitting(&actions, MAX_SECTION_TOKENS));
     if actions.len() < found {

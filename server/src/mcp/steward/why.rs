@@ -3,7 +3,7 @@
 //! The values are those of the decision, as its record keeps them. No gate is evaluated again and no model is asked.
 
 use super::READ_STEWARD;
-use super::facts::{open_views, read_path, refuse_missing_note, show_path, wait};
+use super::facts::{open_views, read_path, refuse_missing_note, show_path, wait_for};
 use super::lines::ActionInFull;
 use super::signals::explain_one;
 use crate::mcp::error::{ToolError, ToolErrorCode};
@@ -28,7 +28,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     kind: READ_STEWARD,
     arguments: describe_vault_arguments::<WhyArguments>,
     result: Some(describe_result::<WhyResult>),
-    run: explain,
+    run: explain_record,
 };
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -72,12 +72,12 @@ struct SaidAbout {
     reason: Option<OutsideWords>,
 }
 
-fn explain(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+fn explain_record(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let arguments: WhyArguments = call.read_arguments()?;
     let views = open_views(call)?;
     match (&arguments.record, &arguments.action) {
         (None, Some(action)) => {
-            let detail = wait(views.read_detail(action))?;
+            let detail = wait_for(views.read_detail(action))?;
             answer_value(&WhyResult { decided: Some((&detail).into()), ..WhyResult::default() })
         }
         (Some(record), None) => {
@@ -104,14 +104,14 @@ fn explain_signal(views: &VaultViews, path: RecordPath) -> Result<WhyResult, Too
 }
 
 fn explain_note(views: &VaultViews, path: &RecordPath) -> Result<WhyResult, ToolError> {
-    if wait(views.read().find_subject(path))?.is_none() {
+    if wait_for(views.read().find_subject(path))?.is_none() {
         return Err(refuse_missing_note(path));
     }
     let filter =
         ActionFilter { target: Some(path.clone()), kinds: vec![ActionKind::Action], ..ActionFilter::default() };
-    let newest = wait(views.actions().actions_page(&filter, None, 1))?.rows.pop();
+    let newest = wait_for(views.actions().actions_page(&filter, None, 1))?.rows.pop();
     let decided = match newest {
-        Some(row) => Some((&wait(views.read_detail(row.id.as_str()))?).into()),
+        Some(row) => Some((&wait_for(views.read_detail(row.id.as_str()))?).into()),
         None => None,
     };
     let show = |signal: WeighedSignal| SaidAbout {
@@ -121,6 +121,6 @@ fn explain_note(views: &VaultViews, path: &RecordPath) -> Result<WhyResult, Tool
         status: signal.status.as_str().to_owned(),
         reason: signal.reason.map(Into::into),
     };
-    let signals = wait(views.read().list_signals_about(path, MAX_SIGNALS))?.into_iter().map(show).collect();
+    let signals = wait_for(views.read().list_signals_about(path, MAX_SIGNALS))?.into_iter().map(show).collect();
     Ok(WhyResult { decided, signals, ..WhyResult::default() })
 }

@@ -85,3 +85,10 @@ impl WikiIndex {
         WhyPages::find(self.open().await?, root, wiki, folder, what).await.ok().flatten()
     }
 }
+
+/// Reads a whole vault into the index of a state folder.
+#[cfg(test)]
+pub(crate) async fn fill_index(state: &Path, root: &VaultRoot) {
+    let index = Index::open(state).await.unwrap();
+    index.sync_all(root, chrono::Utc::now()).await.unwrap();
+}
