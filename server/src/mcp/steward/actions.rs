@@ -1,4 +1,6 @@
 //! `steward_actions`: what the stewards decided, and how it was resolved; one in full by its id.
+//!
+//! A list comes from the index and from one record for each row. A record that cannot be read is listed with the reason when it is asked for.
 
 use super::READ_STEWARD;
 use super::facts::{

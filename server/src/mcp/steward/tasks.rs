@@ -1,4 +1,6 @@
 //! `steward_tasks`: the tasks of the vault, with the times of their checks.
+//!
+//! A task that cannot be read is not listed here but among the troubles of `steward_status`.
 
 use super::READ_STEWARD;
 use super::facts::{
