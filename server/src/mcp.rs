@@ -1,8 +1,8 @@
-//! The Model Context Protocol (MCP): an assistant reads the wikis of a vault by tools.
+//! The Model Context Protocol (MCP): an assistant reads the wikis of a vault, and asks its stewards, by tools.
 //!
 //! [`serve_stdio`] speaks with one client over pipes, and [`http`] with many. [`handler`] lists the tools that a caller may use ([`caller`]), and [`calls`] runs one, within limits
-//! ([`admission`]) and with a line in the log ([`call_log`]). [`tool`] says what a tool is, and [`wiki`] holds those of a wiki. Outside words, such as those of pages, stand between marks that their author cannot
-//! know ([`fence`]), or in fields that say so ([`outside`]). Nothing here writes the vault.
+//! ([`admission`]) and with a line in the log ([`call_log`]). [`tool`] says what a tool is, [`wiki`] holds those of a wiki and [`steward`] those of the stewards. Outside words, such as those of pages, stand between marks that their author cannot
+//! know ([`fence`]), or in fields that say so ([`outside`]). Nothing here writes the vault, but for the stop file.
 
 mod admission;
 mod call_log;
@@ -18,6 +18,7 @@ mod paths;
 mod schema;
 mod secrets;
 mod stdio;
+mod steward;
 mod tokens;
 mod tool;
 mod vault;

@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod backup;
+pub(crate) mod day;
 pub mod drill;
 pub(crate) mod operator_events;
 pub(crate) mod problems;

@@ -134,6 +134,7 @@ fn draft(seq: u64, source: u64, at: DateTime<Utc>) -> Result<AuditDraft, Box<dyn
             batch_id: None,
             done: false,
             reopened: None,
+            resolved_by: Default::default(),
         });
         (draft.disposition, draft.pending_confirmation) = (Disposition::Live, false);
     }

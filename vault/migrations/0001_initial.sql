@@ -191,6 +191,8 @@ CREATE TABLE actions (
     -- Whether a confirmation changed the proposal, and the batch in which it was given.
     edited INTEGER NOT NULL DEFAULT 0,
     batch_id TEXT,
+    -- Whether a model resolved the action: trust learns nothing from it.
+    by_agent INTEGER NOT NULL DEFAULT 0,
     -- Whether a person who says that a proposal is right has made the change.
     settles INTEGER NOT NULL DEFAULT 0,
     seq INTEGER NOT NULL,

@@ -109,6 +109,7 @@ impl VaultContext {
                 reason: input.reason.as_deref(),
                 edited: input.edited.as_ref(),
                 batch_id: input.batch_id.as_ref(),
+                resolved_by: input.resolved_by,
                 policy: &policy,
                 ceiling,
                 workflow: workflow_ref,

@@ -104,6 +104,7 @@ mod tests {
             reason: None,
             edited: None,
             batch_id: None,
+            resolved_by: Default::default(),
         };
         let raised = bench.context.handle_resolution(ask, run("4")).await.unwrap();
         assert!(matches!(raised, ResolveOutput::Done { .. }), "{raised:?}");

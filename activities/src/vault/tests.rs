@@ -10,6 +10,7 @@ use crate::steward::clerks::Clerk;
 use crate::steward::tick::{NewInterval, StewardActivities};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use steward_domain::action::audit::ResolverKind;
 use steward_domain::action::plan::{ActionId, Disposition, Plan};
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::gates::mode::Mode;
@@ -135,6 +136,7 @@ impl VaultFixture {
             reason: None,
             edited: None,
             batch_id: None,
+            resolved_by: Default::default(),
         };
         let workflow = WorkflowRef { id: "undo".into(), run_id: run.into() };
         self.context.handle_resolution(ask, workflow).await.unwrap()
@@ -233,6 +235,7 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
         reason: None,
         edited: None,
         batch_id: None,
+        resolved_by: Default::default(),
     };
     let click = WorkflowRef { id: "undo".into(), run_id: "click-1".into() };
     let first = bench.context.handle_resolution(ask.clone(), click.clone()).await.unwrap();
@@ -244,6 +247,36 @@ async fn the_same_click_twice_undoes_once_and_says_the_same() {
     let other = WorkflowRef { id: "undo".into(), run_id: "click-2".into() };
     let refused = bench.context.handle_resolution(ask, other).await.unwrap();
     assert!(matches!(refused, ResolveOutput::Refused { status: 409, .. }), "{refused:?}");
+}
+
+#[tokio::test]
+async fn an_undo_by_a_model_restores_the_note_and_leaves_the_trust_as_it_was() {
+    let bench = VaultFixture::new(Mode::Live).await;
+    let before = bench.task();
+    let id = bench.changed("").await;
+    let trust = async || {
+        let view = bench.context.index.trust();
+        (view.compute_source_trust(Utc::now()).await.unwrap(), view.read_mode_caps().await.unwrap())
+    };
+    let trusted = trust().await;
+    let ask = ResolveInput {
+        kind: ResolutionKind::Undo,
+        action: id.to_string(),
+        by: "ann via mcp".into(),
+        reason: Some("a mail told me to".into()),
+        edited: None,
+        batch_id: None,
+        resolved_by: ResolverKind::Agent,
+    };
+    let workflow = WorkflowRef { id: "undo".into(), run_id: "call".into() };
+    let ResolveOutput::Done { record, lowered, .. } = bench.context.handle_resolution(ask, workflow).await.unwrap()
+    else {
+        panic!("not undone")
+    };
+    assert_eq!((bench.task(), lowered), (before, Vec::<String>::new()));
+    let record = bench.context.read_record(&record).await.unwrap().unwrap();
+    assert_eq!(record.draft.resolution.unwrap().resolved_by, ResolverKind::Agent);
+    assert_eq!(trust().await, trusted);
 }
 
 #[tokio::test]
@@ -407,6 +440,7 @@ async fn ids_that_name_several_actions_or_none_are_refused_each_in_its_own_words
         reason: None,
         edited: None,
         batch_id: None,
+        resolved_by: Default::default(),
     };
     let click = || WorkflowRef { id: "undo".into(), run_id: "click".into() };
     for (action, status, word) in [("ffff", 404, "no action"), ("fff", 400, "hex digits"), ("no id", 400, "hex digits")]
@@ -507,6 +541,7 @@ async fn a_ceiling_that_was_just_lowered_holds_a_confirmation_and_no_other_file_
             reason: None,
             edited: None,
             batch_id: None,
+            resolved_by: Default::default(),
         };
         let workflow = WorkflowRef { id: "confirm".into(), run_id: "c/1".into() };
         let resolved = bench.context.handle_resolution(ask, workflow).await.unwrap();

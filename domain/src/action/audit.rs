@@ -44,6 +44,24 @@ pub struct WorkflowRef {
     pub run_id: String,
 }
 
+/// Who resolved an action: it decides whether trust learns from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ResolverKind {
+    /// A person, by a click, a command or a program of theirs.
+    #[default]
+    Human,
+    /// A model. A text may have talked it into the resolution, so trust learns nothing from it.
+    Agent,
+}
+
+impl ResolverKind {
+    #[must_use]
+    pub fn is_human(&self) -> bool {
+        *self == Self::Human
+    }
+}
+
 /// The action that a record resolves or reports on, and who resolved it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditResolution {
@@ -70,6 +88,9 @@ pub struct AuditResolution {
     /// The newest reopening before this answer, if an earlier answer was taken back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reopened: Option<Reopening>,
+    /// Records without it were resolved by a person.
+    #[serde(default, skip_serializing_if = "ResolverKind::is_human")]
+    pub resolved_by: ResolverKind,
 }
 
 /// The record by which a person took an answer back. Later answers to the same action are named after it.
@@ -93,6 +114,7 @@ impl AuditResolution {
             batch_id: None,
             done: false,
             reopened: None,
+            resolved_by: ResolverKind::Human,
         }
     }
 }

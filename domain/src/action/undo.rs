@@ -11,8 +11,8 @@ mod history;
 mod refusal;
 
 use crate::action::audit::{
-    ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, MutationProposal, Reopening, UNDO_WINDOW_DAYS,
-    WorkflowRef,
+    ActionKind, AuditDraft, AuditRecord, AuditResolution, FieldPatch, MutationProposal, Reopening, ResolverKind,
+    UNDO_WINDOW_DAYS, WorkflowRef,
 };
 use crate::action::mutation::{Mutation, MutationClass, RelatedField};
 use crate::action::plan::{ActionId, Disposition, Plan, PlanBasis, PlannedChange};
@@ -28,6 +28,8 @@ use serde_json::{Value, json};
 
 pub use history::{MOMENT_CHARS, PastChange, find_newer_changes, is_change_record};
 pub use refusal::{ResolutionRefusal, ResolutionRefusalDetails};
+
+use refusal::refuse_wiki_change;
 
 /// The longest name of a person that a record keeps, in characters.
 const MAX_BY_CHARS: usize = 200;
@@ -94,7 +96,7 @@ impl ResolutionKind {
     }
 }
 
-/// A human's resolution of one action, as it arrives.
+/// A resolution of one action, as it arrives.
 #[derive(Clone, Debug)]
 pub struct ResolutionRequest<'a> {
     pub kind: ResolutionKind,
@@ -104,6 +106,7 @@ pub struct ResolutionRequest<'a> {
     pub edited: Option<&'a Mutation>,
     /// The id of the batch, if several actions are resolved with one click.
     pub batch_id: Option<&'a ActionId>,
+    pub resolved_by: ResolverKind,
     pub policy: &'a DecisionPolicy,
     /// The lowest ceiling that a human has set so far for the matter and for the cited sources.
     pub ceiling: Ceiling,
@@ -214,8 +217,9 @@ fn plan_undo(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
         check_recipe(case.record, &recipe.vault_patch, case.notes.schema)?;
     }
     history::check_undo_order(case.record, case.history)?;
-    let (number, patches) = (case.record.seq, recipe.vault_patch.clone());
-    let change = PlannedChange::Restore { number, life: history::collect_set_steps(&patches, case.history), patches };
+    let patches = recipe.vault_patch.clone();
+    let life = history::collect_set_steps(&patches, case.history);
+    let change = PlannedChange::Restore { number: case.record.seq, life, patches };
     Ok(Plan { draft: draft_record(case, Disposition::Live), basis: PlanBasis::Fields, change })
 }
 
@@ -334,16 +338,6 @@ fn read_proposal(case: &ResolutionCase<'_>) -> Result<Option<MutationProposal>, 
     Err(ResolutionRefusal::Record { reason })
 }
 
-/// Refuses what happened in a wiki, whose runs are resolved by commands of their own.
-fn refuse_wiki_change(record: &AuditDraft) -> Result<(), ResolutionRefusal> {
-    let Some(mark) = &record.wiki else { return Ok(()) };
-    let fix = match record.kind {
-        ActionKind::Wiki => format!("`steward wiki runs revert {}` takes the run back", mark.run.short()),
-        _ => "it cannot be undone".to_owned(),
-    };
-    Err(ResolutionRefusal::Record { reason: format!("{} is a record of the wiki `{}`: {fix}", record.id, mark.wiki) })
-}
-
 fn check_pending(case: &ResolutionCase<'_>) -> Result<(), ResolutionRefusal> {
     let record = &case.record.draft;
     refuse_wiki_change(record)?;
@@ -377,6 +371,7 @@ fn draft_record(case: &ResolutionCase<'_>, disposition: Disposition) -> AuditDra
             reason: case.request.reason.map(|r| r.chars().take(MAX_REASON_CHARS).collect()),
             batch_id: case.request.batch_id.cloned(),
             reopened: case.reopened.cloned(),
+            resolved_by: case.request.resolved_by,
             ..AuditResolution::new(resolved, "", None)
         }),
         ..resolved.clone()

@@ -187,6 +187,7 @@ fn a_comment_names_the_person_who_confirmed() {
         batch_id: None,
         done: false,
         reopened: None,
+        resolved_by: Default::default(),
     });
     assert!(render_comment(&record).contains(", confirmed by &lt;b&gt;ann&lt;/b&gt;."));
 }
@@ -199,7 +200,7 @@ proptest! {
         record.draft.evidence = vec![cited];
         record.draft.kind = ActionKind::Confirmed;
         let (action_id, at) = (record.draft.id.clone(), record.draft.timestamp);
-        record.draft.resolution = Some(AuditResolution { action_id, decided_at: at, by, reason: None, edited: false, batch_id: None, done: false, reopened: None });
+        record.draft.resolution = Some(AuditResolution { action_id, decided_at: at, by, reason: None, edited: false, batch_id: None, done: false, reopened: None, resolved_by: Default::default() });
         let html = render_comment(&record);
         let mut bare = html.clone();
         for tag in ["<p>", "</p>", "<em>", "</em>", "<strong>", "</strong>", "<q>", "</q>", "<code>", "</code>"] {

@@ -26,6 +26,8 @@ pub struct ProposalHistory {
     pub done_anyway: Option<DateTime<Utc>>,
     /// A human later made another change by hand.
     pub opposed: Option<DateTime<Utc>>,
+    /// A model undid or dismissed it. So it proves nothing that no person did.
+    pub resolved_by_agent: bool,
 }
 
 /// The feedback on a proposal.
@@ -81,7 +83,9 @@ impl ProposalHistory {
         let survives_at = self.at + TimeDelta::days(UNDO_WINDOW_DAYS);
         match latest {
             Some(latest) => latest,
-            None if self.live && now >= survives_at => (ProposalFeedback::Survived, survives_at),
+            None if self.live && !self.resolved_by_agent && now >= survives_at => {
+                (ProposalFeedback::Survived, survives_at)
+            }
             None => (ProposalFeedback::Open, self.at),
         }
     }
@@ -123,6 +127,12 @@ mod tests {
             (live.clone(), at(6), ProposalFeedback::Open),
             (live.clone(), at(7), ProposalFeedback::Survived),
             (shadow.clone(), at(400), ProposalFeedback::Open),
+            (ProposalHistory { resolved_by_agent: true, ..live.clone() }, at(30), ProposalFeedback::Open),
+            (
+                ProposalHistory { resolved_by_agent: true, undone: Some(at(2)), ..live.clone() },
+                at(30),
+                ProposalFeedback::Undone,
+            ),
             (ProposalHistory { undone: Some(at(3)), ..live.clone() }, at(30), ProposalFeedback::Undone),
             (ProposalHistory { confirmed: Some(at(1)), ..shadow.clone() }, at(2), ProposalFeedback::Confirmed),
             (

@@ -13,6 +13,7 @@ use axum::extract::{Path, State};
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use steward_domain::action::audit::ResolverKind;
 use steward_domain::action::undo::ResolutionKind;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use utoipa::ToSchema;
@@ -97,7 +98,15 @@ async fn resolve_action(
     let action = row.id.to_string();
     match app
         .resolution_client()
-        .request_resolution(ResolveInput { kind, action, by: caller.name, reason, edited: None, batch_id: None })
+        .request_resolution(ResolveInput {
+            kind,
+            action,
+            by: caller.name,
+            reason,
+            edited: None,
+            batch_id: None,
+            resolved_by: ResolverKind::Human,
+        })
         .await?
     {
         ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => Ok(Json(ResolutionReceipt {

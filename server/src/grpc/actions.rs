@@ -15,6 +15,7 @@ use crate::grpc::request;
 use crate::http::app::check_may_resolve;
 use crate::views::FactsError;
 use chrono::Utc;
+use steward_domain::action::audit::ResolverKind;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::path::RecordPath;
@@ -206,7 +207,15 @@ impl GrpcService {
         check_may_resolve(caller.scope, kind, row.kind).map_err(|refused| refusal::status_from_problem(&refused))?;
         let action = row.id.to_string();
         let reason = (!reason.trim().is_empty()).then_some(reason);
-        let input = ResolveInput { kind, action, by: caller.name, reason, edited, batch_id: None };
+        let input = ResolveInput {
+            kind,
+            action,
+            by: caller.name,
+            reason,
+            edited,
+            batch_id: None,
+            resolved_by: ResolverKind::Human,
+        };
         let outcome = self.resolution_client().request_resolution(input).await;
         encode_resolution(outcome.map_err(|e| refusal::resolution_error(&e))?)
             .map_err(|refusal| refusal::status_from_refusal(&refusal))

@@ -328,7 +328,8 @@ fn open_assistants_vault(app: &SharedAppState, secrets: SecretStore) -> Result<M
     let holder = Arc::clone(app);
     let connect = move || async move { Ok(holder.resolution_client()) };
     let connect: ConnectHolder = Arc::new(move || connect.clone()().boxed());
-    McpVault::new(app.views.root().clone(), secrets, WikiIndex::opened(Index::clone(&app.index)), connect)
+    let index = WikiIndex::opened(Index::clone(&app.index));
+    Ok(McpVault::new(app.views.root().clone(), secrets, index, connect)?.with_app(Arc::clone(app)))
 }
 
 /// Turns a panic of a handler into a 500 in the form of the interface.

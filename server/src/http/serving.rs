@@ -36,6 +36,23 @@ impl ServerEndpoint {
         format!("{}://{}", if self.encrypted { "https" } else { "http" }, self.listen)
     }
 
+    /// Builds the address under which a person's browser reaches it. A proxy that people configured speaks TLS.
+    #[must_use]
+    pub fn build_address(&self, is_proxied: bool) -> String {
+        let address = self.listen;
+        // A browser cannot open an unspecified address such as 0.0.0.0; without a host name, use this machine's own.
+        let is_unspecified = address.ip().is_unspecified();
+        let own_address = if is_unspecified { format!("127.0.0.1:{}", address.port()) } else { address.to_string() };
+        let is_proxied = is_proxied && self.host.is_some();
+        let scheme = if self.encrypted || is_proxied { "https" } else { "http" };
+        let host = match &self.host {
+            Some(name) if is_proxied || name.contains(':') => name.clone(),
+            Some(name) => format!("{name}:{}", address.port()),
+            None => own_address,
+        };
+        format!("{scheme}://{host}")
+    }
+
     /// Finds the endpoint of a vault: that of the process that holds it, otherwise that of another listening process.
     #[must_use]
     pub fn find_for_vault(root: &VaultRoot, state_dir: &Path) -> Option<Self> {

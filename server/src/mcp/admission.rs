@@ -1,4 +1,4 @@
-//! How many calls may run at once, and how much a caller may stage in a minute.
+//! How many calls may run at once, how much a caller may stage in a minute, and how many actions they may resolve in an hour.
 //!
 //! A call without room is refused at once and never waits. A permit is held until the work of a call has ended, also if the call was cancelled.
 
@@ -16,6 +16,9 @@ const MAX_HEAVY: usize = 4;
 /// The most stages of a caller in [`STAGE_WINDOW`]: each is written and synced.
 const MAX_STAGES: usize = 120;
 const STAGE_WINDOW: Duration = Duration::from_secs(60);
+/// The most resolutions of a caller in [`RESOLUTION_WINDOW`]: a model that goes astray undoes no more.
+const MAX_RESOLUTIONS: usize = 20;
+const RESOLUTION_WINDOW: Duration = Duration::from_secs(3_600);
 
 /// What a call takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +29,8 @@ pub(crate) enum CallCost {
     Heavy,
     /// It writes a staged file.
     Stage,
+    /// It resolves an action.
+    Resolve,
 }
 
 /// What a caller uses now.
@@ -34,6 +39,7 @@ struct CallerUse {
     calls: usize,
     heavy: usize,
     stages: VecDeque<Instant>,
+    resolutions: VecDeque<Instant>,
 }
 
 /// The calls that are under way.
@@ -61,11 +67,11 @@ impl CallLimits {
         let mut uses = self.lock();
         uses.retain(|_, used| {
             used.stages.retain(|at| now.duration_since(*at) < STAGE_WINDOW);
-            used.calls > 0 || !used.stages.is_empty()
+            used.resolutions.retain(|at| now.duration_since(*at) < RESOLUTION_WINDOW);
+            used.calls > 0 || !used.stages.is_empty() || !used.resolutions.is_empty()
         });
         let all: usize = uses.values().map(|used| used.calls).sum();
         let used = uses.entry(caller.to_owned()).or_default();
-        let oldest = used.stages.front().copied().unwrap_or(now);
         let refused = match cost {
             _ if all >= MAX_CALLS => Some((format!("{MAX_CALLS} calls are under way"), 1)),
             _ if used.calls >= MAX_CALLS_OF_CALLER => {
@@ -75,10 +81,14 @@ impl CallLimits {
                 Some((format!("{MAX_HEAVY} of your calls that search many files are under way"), 1))
             }
             CallCost::Stage if used.stages.len() >= MAX_STAGES => {
-                let left = STAGE_WINDOW.saturating_sub(now.duration_since(oldest)).as_secs() + 1;
+                let left = count_seconds_left(&used.stages, STAGE_WINDOW, now);
                 Some((format!("you staged {MAX_STAGES} times within a minute"), left))
             }
-            CallCost::Light | CallCost::Heavy | CallCost::Stage => None,
+            CallCost::Resolve if used.resolutions.len() >= MAX_RESOLUTIONS => {
+                let left = count_seconds_left(&used.resolutions, RESOLUTION_WINDOW, now);
+                Some((format!("you resolved {MAX_RESOLUTIONS} actions within an hour"), left))
+            }
+            CallCost::Light | CallCost::Heavy | CallCost::Stage | CallCost::Resolve => None,
         };
         if let Some((what, seconds)) = refused {
             return Err(ToolError::new(ToolErrorCode::TooFast, what, format!("Try again in {seconds} s")));
@@ -88,10 +98,17 @@ impl CallLimits {
             CallCost::Light => {}
             CallCost::Heavy => used.heavy += 1,
             CallCost::Stage => used.stages.push_back(now),
+            CallCost::Resolve => used.resolutions.push_back(now),
         }
         drop(uses);
         Ok(CallPermit { limits: Arc::clone(self), caller: caller.to_owned(), cost })
     }
+}
+
+/// The seconds until the oldest of these moments has left its window.
+fn count_seconds_left(moments: &VecDeque<Instant>, window: Duration, now: Instant) -> u64 {
+    let oldest = moments.front().copied().unwrap_or(now);
+    window.saturating_sub(now.duration_since(oldest)).as_secs() + 1
 }
 
 impl Drop for CallPermit {
@@ -129,6 +146,20 @@ mod tests {
         assert!(limits.admit("new", CallCost::Light, now).is_err());
         drop(permits);
         assert!(limits.admit("new", CallCost::Light, now).is_ok());
+    }
+
+    #[test]
+    fn a_caller_resolves_twenty_actions_in_an_hour() {
+        let (limits, now) = (Arc::new(CallLimits::default()), Instant::now());
+        let later = |minutes: u64| now + Duration::from_secs(60 * minutes);
+        for number in 0..20 {
+            drop(limits.admit("a", CallCost::Resolve, later(number)).unwrap());
+        }
+        let refused = limits.admit("a", CallCost::Resolve, later(59)).unwrap_err();
+        assert!(refused.to_string().contains("Try again in 61 s"), "{refused}");
+        assert!(limits.admit("b", CallCost::Resolve, later(59)).is_ok());
+        assert!(limits.admit("a", CallCost::Resolve, later(60)).is_ok());
+        assert!(limits.admit("a", CallCost::Resolve, later(60)).is_err(), "one has left the hour, and one has come");
     }
 
     #[test]

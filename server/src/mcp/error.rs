@@ -29,6 +29,8 @@ pub(crate) enum ToolErrorCode {
     NoSection,
     NotFound,
     NotText,
+    /// The rules refuse a resolution. The number is that of the other interfaces.
+    Refused,
     /// A tool that the caller's rights do not allow.
     ScopeTooSmall,
     SourceMissing,
@@ -67,6 +69,15 @@ impl ToolError {
         result.meta = Some(meta);
         result
     }
+}
+
+/// The longest reason of ours that an error repeats, in characters: names and notes in it are outside words.
+const MAX_REASON: usize = 600;
+
+/// A reason in the words of the other interfaces, on one line and with nothing hidden.
+pub(crate) fn show_reason(text: &str) -> String {
+    let short: String = text.chars().take(MAX_REASON).collect();
+    escape_outside(&short).replace('\n', " ")
 }
 
 /// Words of a call as an error repeats them: short, on one line, and with nothing hidden.

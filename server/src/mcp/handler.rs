@@ -5,6 +5,7 @@
 use super::caller::McpCaller;
 use super::calls::run_call;
 use super::http::AddressedWiki;
+use super::steward::STEWARD_TOOLS;
 use super::tool::{ToolCall, ToolDefinition, ToolVisibility};
 use super::vault::McpVault;
 use super::wiki::WIKI_TOOLS;
@@ -66,7 +67,7 @@ impl McpHandler {
 
 /// All tools, in the order of the list.
 pub(crate) fn all_tools() -> impl Iterator<Item = &'static ToolDefinition> {
-    WIKI_TOOLS.iter()
+    WIKI_TOOLS.iter().chain(STEWARD_TOOLS)
 }
 
 impl ServerHandler for McpHandler {

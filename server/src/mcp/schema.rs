@@ -24,6 +24,11 @@ pub(crate) fn describe_arguments<A: JsonSchema>() -> JsonObject {
     schema
 }
 
+/// The schema of arguments of a tool that shows the whole vault.
+pub(crate) fn describe_vault_arguments<A: JsonSchema>() -> JsonObject {
+    generate::<A>()
+}
+
 /// The schema of a result.
 pub(crate) fn describe_result<R: JsonSchema>() -> JsonObject {
     generate::<R>()

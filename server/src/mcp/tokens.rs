@@ -15,7 +15,7 @@ pub(crate) fn count_tokens(text: &str) -> usize {
 }
 
 /// Whether a text has at most so many tokens. It is read only as far as that takes.
-fn has_at_most(text: &str, limit: usize) -> bool {
+pub(crate) fn has_at_most(text: &str, limit: usize) -> bool {
     let tokenizer = o200k_base();
     tokenizer.count_till_limit(&tokenizer.normalize(text), (limit as f64 / FACTOR) as usize).is_some()
 }

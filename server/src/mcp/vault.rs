@@ -9,11 +9,15 @@ use super::error::{ToolError, ToolErrorCode, shorten_outside};
 use super::fence::FenceKey;
 use super::workspace::Workspace;
 use crate::access::{AccessError, SecretStore};
+use crate::http::app::SharedAppState;
 use crate::temporal::resolve::ResolutionClient;
-use crate::views::wiki::WikiIndex;
+use crate::views::VaultViews;
+use crate::views::wiki::{NoteMapping, WikiIndex};
 use futures_util::future::BoxFuture;
 use std::path::Path;
 use std::sync::Arc;
+use steward_domain::action::plan::ContentHash;
+use steward_domain::record::schema::NoteSchema;
 use steward_vault::files::day_log::DayLog;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::create::list_wikis;
@@ -34,6 +38,8 @@ pub struct McpVault {
     pub(crate) limits: Arc<CallLimits>,
     pub(crate) secrets: SecretStore,
     connect: ConnectHolder,
+    /// What the other interfaces of this process know; `None` over stdio.
+    pub(crate) app: Option<SharedAppState>,
 }
 
 impl McpVault {
@@ -57,7 +63,31 @@ impl McpVault {
     ) -> Result<Self, AccessError> {
         let fences = FenceKey::new(&secrets.ensure_key(FENCE_KEY)?);
         let log = DayLog::new(root.clone(), CALL_LOG);
-        Ok(Self { root, wikis, fences, log, limits: Arc::default(), secrets, connect })
+        Ok(Self { root, wikis, fences, log, limits: Arc::default(), secrets, connect, app: None })
+    }
+
+    /// Reads notes by the mapping of the vault. `accepted` holds the hashes of all mappings that were ever accepted.
+    #[must_use]
+    pub fn with_mapping(self, schema: NoteSchema, accepted: Vec<ContentHash>) -> Self {
+        Self { wikis: self.wikis.with_mapping(NoteMapping { schema, accepted }), ..self }
+    }
+
+    pub(crate) fn with_app(self, app: SharedAppState) -> Self {
+        Self { app: Some(app), ..self }
+    }
+
+    /// What the other interfaces show of the vault.
+    ///
+    /// # Errors
+    /// [`ToolErrorCode::EngineAway`] without an index.
+    pub(crate) async fn open_views(&self) -> Result<VaultViews, ToolError> {
+        if let Some(app) = &self.app {
+            return Ok(app.views.clone());
+        }
+        self.wikis.open_views(&self.root).await.ok_or_else(|| {
+            let what = "there is no index of this vault yet";
+            ToolError::new(ToolErrorCode::EngineAway, what, "Start `steward up`, which makes one, then try again")
+        })
     }
 
     /// The process that holds the vault.

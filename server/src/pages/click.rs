@@ -19,6 +19,7 @@ use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use chrono::Utc;
+use steward_domain::action::audit::ResolverKind;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::entity::RecordState;
@@ -78,6 +79,7 @@ pub(crate) async fn resolve_action(
             reason: form.trimmed_reason(),
             edited,
             batch_id: None,
+            resolved_by: ResolverKind::Human,
         })
         .await;
     let back = Some(form.return_url().to_owned());

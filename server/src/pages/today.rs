@@ -16,6 +16,7 @@ use crate::http::app::SharedAppState;
 use crate::pages::batch::format_class;
 use crate::pages::undo_batch;
 use crate::pages::wiki::{self, WikiNews};
+use crate::views::day::DayFilters;
 use crate::views::problems::{self, AttentionItem};
 use askama::Template;
 use axum::Extension;
@@ -114,26 +115,14 @@ pub(crate) async fn show_today(
     // The frame is loaded first, so that records that arrive meanwhile are announced as new.
     let page = PageFrame::load(app, &caller, "today", &uri).await?;
     let now = Utc::now();
-    let since = Some(now - TimeDelta::hours(HOURS));
-    let recent = |kinds: &[ActionKind], disposition| ActionFilter {
-        since,
-        disposition,
-        kinds: kinds.to_vec(),
-        ..ActionFilter::default()
-    };
-    let mut waits =
-        read_newest_cards(app, ActionFilter { only: ActionSubset::Waiting(now), ..ActionFilter::default() }).await?;
+    let day = DayFilters::new(now - TimeDelta::hours(HOURS), now);
+    let mut waits = read_newest_cards(app, day.waiting).await?;
     waits.cards.sort_by_key(ActionCard::urgency);
     let asks = read_questions(app).await?;
-    let changes = [ActionKind::Action, ActionKind::Confirmed];
-    // An undone change counts as undone.
-    let standing = ActionFilter { only: ActionSubset::Undoable, ..recent(&changes, Some(Disposition::Live)) };
-    let changed = TodaySection::from_cards(read_newest_cards(app, standing).await?, FIRST);
-    let mut would = read_newest_cards(app, recent(&[ActionKind::Action], Some(Disposition::Shadow))).await?;
+    let changed = TodaySection::from_cards(read_newest_cards(app, day.changed).await?, FIRST);
+    let mut would = read_newest_cards(app, day.shadow).await?;
     would.cards.retain(|card| card.action.resolution.is_none());
-    let resolutions =
-        [ActionKind::Reversed, ActionKind::Dismissed, ActionKind::Right, ActionKind::Wrong, ActionKind::Reopened];
-    let mut resolved = read_newest_cards(app, recent(&resolutions, None)).await?.cards;
+    let mut resolved = read_newest_cards(app, day.resolved).await?.cards;
     resolved.truncate(RESOLUTIONS);
     Ok(render_page(&TodayPage {
         done: DoneNotice::read(app, &query.done, now).await?,

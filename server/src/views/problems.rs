@@ -7,6 +7,7 @@ use crate::http::holder::VaultHolder;
 use crate::temporal::client::FailedSchedule;
 use crate::temporal::health::{PausedSchedule, TemporalHealth, name_schedule};
 use crate::temporal::service_pause::find_service_pause;
+use crate::views::VaultViews;
 use crate::views::backup::BackupStatus;
 use crate::views::encode_path;
 use crate::views::trust::Demotion;
@@ -36,17 +37,17 @@ pub(crate) struct AttentionItem {
 }
 
 /// What is wrong with the process: none serves the vault, it is drained or does not poll yet, or its backups are late.
-fn list_process_items(app: &AppState) -> Vec<AttentionItem> {
+fn list_process_items(views: &VaultViews) -> Vec<AttentionItem> {
     let mut items = Vec::new();
     let mut add =
         |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem, href: None });
-    if !VaultWriter::is_locked(app.views.root()) {
+    if !VaultWriter::is_locked(views.root()) {
         add("No process serves this vault", "no check runs and nothing can be resolved: start `steward up`".into());
     }
-    if let Some(pause) = find_service_pause(app.views.root(), &app.views.holder()) {
+    if let Some(pause) = find_service_pause(views.root(), &views.holder()) {
         add("Nothing is checked or resolved", pause.reason);
     }
-    if let Some(backups) = BackupStatus::read(&app.views.holder(), Utc::now()).filter(|backups| backups.late) {
+    if let Some(backups) = BackupStatus::read(&views.holder(), Utc::now()).filter(|backups| backups.late) {
         add("Backups", backups.describe());
     }
     items
@@ -88,9 +89,9 @@ fn list_temporal_items(outside: &TemporalHealth) -> Vec<AttentionItem> {
 }
 
 /// The notes that are gone from their places, each with the page on which a person can say where it is.
-async fn list_lost_items(app: &AppState) -> Result<Vec<AttentionItem>, IndexError> {
+async fn list_lost_items(views: &VaultViews) -> Result<Vec<AttentionItem>, IndexError> {
     let mut lost = Vec::new();
-    let gone = app.views.list_lost_notes().await?;
+    let gone = views.list_lost_notes().await?;
     for LostNote { path, .. } in gone.iter().take(RECORDS) {
         let problem = "is gone from its place, and Steward does not know where it is: open it and say it".into();
         lost.push(AttentionItem {
@@ -114,7 +115,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     let mut items = Vec::new();
     let mut add =
         |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem, href: None });
-    for AttentionItem { subject, problem, .. } in list_process_items(app) {
+    for AttentionItem { subject, problem, .. } in list_process_items(&app.views) {
         add(&subject, problem);
     }
     for AttentionItem { subject, problem, .. } in list_temporal_items(&app.temporal_health.borrow()) {
@@ -125,9 +126,8 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     {
         add("The schedules", fault);
     }
-    let drill = app.views.read_drill_status(Utc::now()).await?;
-    if drill.late {
-        add("The nightly drill", drill.describe_status());
+    for AttentionItem { subject, problem, .. } in list_drill_items(&app.views).await? {
+        add(&subject, problem);
     }
     if let Some(refusal) = app.read_guard_status().await.and_then(|status| status.refusal) {
         add("No clerk is asked", refusal.reason);
@@ -145,7 +145,34 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
     for difference in tokio::task::spawn_blocking(move || check()).await.unwrap_or_default() {
         add("The mapping in steward.toml is not accepted", difference);
     }
-    for stream in app.views.list_stream_counts().await? {
+    items.extend(list_record_items(&app.views).await?);
+    Ok(items)
+}
+
+/// Lists what is known without the process that serves the dashboard.
+///
+/// # Errors
+/// [`IndexError::Sql`].
+pub(crate) async fn list_vault_items(views: &VaultViews) -> Result<Vec<AttentionItem>, IndexError> {
+    let mut items = list_process_items(views);
+    items.extend(list_drill_items(views).await?);
+    items.extend(list_record_items(views).await?);
+    Ok(items)
+}
+
+async fn list_drill_items(views: &VaultViews) -> Result<Vec<AttentionItem>, IndexError> {
+    let drill = views.read_drill_status(Utc::now()).await?;
+    let item =
+        || AttentionItem { subject: "The nightly drill".to_owned(), problem: drill.describe_status(), href: None };
+    Ok(if drill.late { vec![item()] } else { Vec::new() })
+}
+
+/// What is wrong with streams, with trust and with notes.
+async fn list_record_items(views: &VaultViews) -> Result<Vec<AttentionItem>, IndexError> {
+    let mut items = Vec::new();
+    let mut add =
+        |subject: &str, problem: String| items.push(AttentionItem { subject: subject.to_owned(), problem, href: None });
+    for stream in views.list_stream_counts().await? {
         if let Some(error) = &stream.last_error {
             add(&format!("Stream {}", stream.source), format!("failed {} times: {error}", stream.failures));
         }
@@ -154,7 +181,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
             add(&format!("Stream {}", stream.source), problem);
         }
     }
-    for Demotion { subject, name, mode, since } in app.views.list_demotions().await? {
+    for Demotion { subject, name, mode, since } in views.list_demotions().await? {
         let problem = format!(
             "undone too often, so demoted to {} since {}: `steward trust raise {subject}` restores it",
             mode.as_str(),
@@ -162,7 +189,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
         );
         add(&subject.describe(name.as_deref()), problem);
     }
-    let ListPage { rows, more, .. } = app.views.read().list_first_problems(COUNTED).await?;
+    let ListPage { rows, more, .. } = views.read().list_first_problems(COUNTED).await?;
     for problem in rows.iter().take(RECORDS) {
         let message = problem.message.strip_prefix("failed to read ");
         let message = message.map(|rest| format!("could not be read, {rest}"));
@@ -177,7 +204,7 @@ pub(crate) async fn list_attention_items(app: &AppState) -> Result<Vec<Attention
         let problem = "cannot be used: `steward status` lists them".into();
         items.push(AttentionItem { subject: describe_remaining(rows.len() - RECORDS, more), problem, href: None });
     }
-    items.extend(list_lost_items(app).await?);
+    items.extend(list_lost_items(views).await?);
     Ok(items)
 }
 

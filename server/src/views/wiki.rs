@@ -26,7 +26,9 @@ use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
-pub(crate) use index::WikiIndex;
+#[cfg(test)]
+pub(crate) use index::fill_index;
+pub(crate) use index::{NoteMapping, WikiIndex};
 pub use page::{WikiClaimView, WikiPageView, find_wiki_page};
 pub use run::{
     DiffSide, RunDiffLine, WikiRunFile, WikiRunRow, WikiRunView, find_wiki_run, list_wiki_runs, shorten_run,

@@ -119,6 +119,7 @@ fn dismissed(of: &AuditDraft, words: &[String]) -> AuditDraft {
         batch_id: None,
         done: false,
         reopened: None,
+        resolved_by: Default::default(),
     };
     AuditDraft {
         kind: ActionKind::Dismissed,

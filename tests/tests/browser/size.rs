@@ -68,6 +68,7 @@ fn fill(vault: &Vault) {
             batch_id: together,
             done: false,
             reopened: None,
+            resolved_by: Default::default(),
         };
         made.record(AuditDraft {
             kind: ActionKind::Confirmed,

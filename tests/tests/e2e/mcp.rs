@@ -125,7 +125,10 @@ async fn an_assistant_finds_a_claim_and_follows_it_to_the_very_words() {
     let listed = client.request("tools/list", json!({})).await;
     let names: Vec<&str> =
         listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["list", "grep", "search", "read", "follow", "history", "sources", "why"]);
+    let (wiki_tools, steward_tools) = names.split_at(8);
+    assert_eq!(wiki_tools, ["list", "grep", "search", "read", "follow", "history", "sources", "why"]);
+    assert!(steward_tools.iter().all(|name| name.starts_with("steward_")), "{steward_tools:?}");
+    assert_eq!(steward_tools.last(), Some(&"steward_stop"), "who may not resolve sees no tool for it");
     let wiki = json!("allotment");
     let found = client.value("search", json!({"workspace": wiki, "query": "stopcock valve"})).await;
     assert_eq!(found["hits"][0]["path"], "wiki/concepts/stopcock.md", "{found:#}");
@@ -169,6 +172,35 @@ async fn an_assistant_finds_a_claim_and_follows_it_to_the_very_words() {
     desk.edit("sources/2026-11-20-lease.md", |text| text.replace("A tap", "A stopcock"));
     client.end().await;
     assert_eq!(list_files(&desk), before, "nothing else changed");
+}
+
+#[tokio::test]
+async fn the_stewards_answer_over_pipes_and_a_stop_stops_the_vault() {
+    let desk = ingested().await;
+    let mut client = Client::start(&desk, &["--allow", "act"]).await;
+    let status = client.value("steward_status", json!({})).await;
+    assert_eq!(status["waiting"], 0, "{status:#}");
+    let today = client.value("steward_today", json!({})).await;
+    assert_eq!(today["sections"].as_array().unwrap().len(), 5, "{today:#}");
+    for (tool, rows) in [
+        ("steward_matters", "matters"),
+        ("steward_tasks", "tasks"),
+        ("steward_signals", "signals"),
+        ("steward_actions", "actions"),
+    ] {
+        let listed = client.value(tool, json!({"limit": 1})).await;
+        assert!(listed[rows].as_array().unwrap().len() <= 1, "{listed:#}");
+    }
+    // The record of a run of a wiki is an action too, which is not undone so.
+    let actions = client.value("steward_actions", json!({})).await;
+    let id = actions["actions"][0]["id"].clone();
+    client.value("steward_why", json!({"action": id})).await;
+    let preview = client.call("steward_preview", json!({"action": id, "resolution": "undo"})).await;
+    assert!(preview.to_string().contains("is a record of the wiki"), "{preview:#}");
+    let stopped = client.value("steward_stop", json!({"reason": "odd changes"})).await;
+    assert_eq!(stopped["stop"]["reason"], "odd changes");
+    assert!(desk.world.vault.path().join(".steward/STOP").exists());
+    client.end().await;
 }
 
 #[tokio::test]

@@ -109,6 +109,7 @@ impl Past {
                 batch_id: None,
                 done: false,
                 reopened: None,
+                resolved_by: Default::default(),
             });
             let id = ActionId::derive(&["answer", &number.to_string()]);
             self.file(AuditDraft {

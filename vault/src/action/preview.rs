@@ -17,7 +17,7 @@ use crate::index::{Index, NoteCatalog};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
-use steward_domain::action::audit::{ActionKind, AuditRecord, FieldPatch, WorkflowRef};
+use steward_domain::action::audit::{ActionKind, AuditRecord, FieldPatch, ResolverKind, WorkflowRef};
 use steward_domain::action::plan::{ActionId, PreparedChange};
 use steward_domain::action::undo::{self, ResolutionKind, ResolutionRefusal, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
@@ -166,6 +166,7 @@ fn preview_undo_among(
         reason: None,
         edited: None,
         batch_id: None,
+        resolved_by: ResolverKind::Human,
         policy: &DecisionPolicy::default(),
         ceiling: Ceiling::Act,
         workflow: WorkflowRef::default(),

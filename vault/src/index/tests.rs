@@ -294,6 +294,7 @@ fn answer(draft: &mut AuditDraft, kind: ActionKind, action: &ActionId) {
         batch_id: None,
         done: false,
         reopened: None,
+        resolved_by: Default::default(),
     });
 }
 

@@ -11,7 +11,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use steward_domain::action::audit::WorkflowRef;
+use steward_domain::action::audit::{ResolverKind, WorkflowRef};
 use steward_domain::action::mutation::{ContextField, Mutation, MutationClass, RelatedField};
 use steward_domain::action::plan::{ContentHash, Disposition, Plan};
 use steward_domain::action::undo::{ResolutionKind, ResolutionRequest};
@@ -194,6 +194,7 @@ impl<M: Fn(&VaultRoot, &RecordPath)> CanaryVault<M> {
                 reason: None,
                 edited: None,
                 batch_id: None,
+                resolved_by: ResolverKind::Human,
                 policy: &live_policy(),
                 ceiling: Ceiling::Act,
                 workflow: WorkflowRef { id: SOURCE.into(), run_id: format!("undo-{run}") },

@@ -306,6 +306,7 @@ impl<'a> Click<'a> {
             reason: Some("not yet"),
             edited: self.edited.as_ref(),
             batch_id: None,
+            resolved_by: Default::default(),
             policy: &self.policy,
             ceiling: self.ceiling,
             workflow: WorkflowRef { id: format!("al-{}", self.kind.as_str()), run_id: self.run.into() },

@@ -33,6 +33,11 @@ pub(crate) async fn run(config: &StewardConfig, command: McpCommand) -> anyhow::
         Box::pin(async move { connect_to_holder(&settings).await.map_err(|e| format!("{e:#}")) })
     });
     let vault = McpVault::open(root, &config.state_dir()?, connect)?;
+    // A mapping that cannot be used does not keep anybody from reading wikis: `steward doctor` reports it.
+    let vault = match config.mapping.note_schema() {
+        Ok(schema) => vault.with_mapping(schema, config.mapping.list_accepted()),
+        Err(_) => vault,
+    };
     serve_stdio(vault, caller).await.map_err(|e| anyhow!("the client could not be served: {e}"))?;
     Ok(CommandExit::Ok)
 }

@@ -14,6 +14,7 @@ use crate::remote::RemoteStewardClient;
 use crate::temporal;
 use crate::temporal::note::VaultHolder;
 use anyhow::{Context, bail};
+use steward_domain::action::audit::ResolverKind;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::undo::ResolutionKind;
 use steward_domain::record::entity::RecordState;
@@ -150,7 +151,15 @@ async fn submit_resolution(
     {
         return Ok(exit);
     }
-    let input = ResolveInput { kind, action: action.clone(), by, reason: resolution.reason, edited, batch_id: None };
+    let input = ResolveInput {
+        kind,
+        action: action.clone(),
+        by,
+        reason: resolution.reason,
+        edited,
+        batch_id: None,
+        resolved_by: ResolverKind::Human,
+    };
     let server =
         if kind == ResolutionKind::Raise { None } else { RemoteStewardClient::connect_if_named(config).await? };
     let output = match server {

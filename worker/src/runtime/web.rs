@@ -163,16 +163,5 @@ pub(crate) fn describe_server(config: &StewardConfig, address: SocketAddr) -> St
 }
 
 fn build_server_url(config: &StewardConfig, endpoint: &ServerEndpoint) -> String {
-    let address = endpoint.listen;
-    // A browser cannot open an unspecified address such as 0.0.0.0; without a host name, use this machine's own.
-    let is_unspecified = address.ip().is_unspecified();
-    let own_address = if is_unspecified { format!("127.0.0.1:{}", address.port()) } else { address.to_string() };
-    let proxied = !config.trusted_proxies.is_empty() && endpoint.host.is_some();
-    let scheme = if endpoint.encrypted || proxied { "https" } else { "http" };
-    let host = match &endpoint.host {
-        Some(name) if proxied || name.contains(':') => name.clone(),
-        Some(name) => format!("{name}:{}", address.port()),
-        None => own_address,
-    };
-    format!("{scheme}://{host}")
+    endpoint.build_address(!config.trusted_proxies.is_empty())
 }

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 use steward_activities::signals::purge::KEEP_EVENTS_DAYS;
 use steward_activities::trust::TrustActivities;
 use steward_activities::vault::{VaultContext, VaultSettings};
-use steward_domain::action::audit::WorkflowRef;
+use steward_domain::action::audit::{ResolverKind, WorkflowRef};
 use steward_domain::action::plan::{ActionId, Plan};
 use steward_domain::action::undo::{ResolutionKind, ResolutionRequest};
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy, Mode};
@@ -144,6 +144,7 @@ impl SimulatedVault {
                 reason: None,
                 edited: None,
                 batch_id: None,
+                resolved_by: ResolverKind::Human,
                 policy: self.policy(),
                 ceiling: Ceiling::Act,
                 workflow: simulated_workflow_ref(kind.as_str(), record),

@@ -11,6 +11,7 @@ use crate::argument::WorkflowArgument;
 use crate::steward::tick::{local_activity_options, permanent_failure};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
+use steward_domain::action::audit::ResolverKind;
 use steward_domain::action::plan::ActionId;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use temporalio_macros::{workflow, workflow_methods};
@@ -136,6 +137,7 @@ async fn resolve_one(
         reason: batch.reason.clone(),
         edited: None,
         batch_id: Some(batch.batch_id.clone()),
+        resolved_by: ResolverKind::Human,
     };
     Ok(ctx.execute_local_activity(VaultActivities::answer, input, local_activity_options("answer")).await?)
 }

@@ -1,14 +1,15 @@
-//! A person's resolution of an action, and how it ended.
+//! A resolution of an action, and how it ended.
 //!
 //! Both are payloads of `ResolveWorkflow`. Their field names stand in recorded histories, so they must not change.
 
 use serde::{Deserialize, Serialize};
+use steward_domain::action::audit::ResolverKind;
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::ActionId;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::path::RecordPath;
 
-/// A person's resolution of an action; the argument of `ResolveWorkflow`.
+/// A resolution of an action; the argument of `ResolveWorkflow`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ResolveInput {
     pub kind: ResolutionKind,
@@ -23,6 +24,9 @@ pub struct ResolveInput {
     /// The id of the batch, if several actions are resolved with one click.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_id: Option<ActionId>,
+    /// Histories without it are those of people.
+    #[serde(default, skip_serializing_if = "ResolverKind::is_human")]
+    pub resolved_by: ResolverKind,
 }
 
 /// How a resolution ended; the result of `ResolveWorkflow`.

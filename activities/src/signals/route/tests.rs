@@ -420,7 +420,15 @@ async fn an_answer_to_a_routed_change_shows_on_its_signal() {
         bench.sync().await;
         bench.route().await;
         let action = route::action_id(&path("signal/1.md")).to_string();
-        let ask = ResolveInput { kind, action, by: "ann".into(), reason: None, edited, batch_id: None };
+        let ask = ResolveInput {
+            kind,
+            action,
+            by: "ann".into(),
+            reason: None,
+            edited,
+            batch_id: None,
+            resolved_by: Default::default(),
+        };
         let answered = bench.context.handle_resolution(ask, run()).await.unwrap();
         assert!(matches!(answered, ResolveOutput::Done { .. }), "{answered:?}");
         assert_eq!(bench.standing("signal/1.md").0, status);
@@ -448,6 +456,7 @@ async fn a_ceiling_that_was_set_since_holds_a_confirmation_back() {
             reason: None,
             edited: None,
             batch_id: None,
+            resolved_by: Default::default(),
         };
         let refused = bench.context.handle_resolution(ask, run()).await.unwrap();
         assert!(matches!(refused, ResolveOutput::Refused { status: 400, .. }), "{file}: {refused:?}");
@@ -478,6 +487,7 @@ async fn a_task_is_sent_nowhere_that_the_note_there_forbids() {
             reason: None,
             edited,
             batch_id: None,
+            resolved_by: Default::default(),
         };
         let answered = bench.context.handle_resolution(ask, run()).await.unwrap();
         let refused = match &answered {

@@ -124,6 +124,7 @@ async fn the_router_keeps_to_the_same_budget_and_a_source_that_is_known_to_its_o
         reason: None,
         edited: None,
         batch_id: None,
+        resolved_by: Default::default(),
     };
     let click = WorkflowRef { id: "confirm".into(), run_id: "click".into() };
     assert!(matches!(bench.context.handle_resolution(answer, click).await.unwrap(), ResolveOutput::Done { .. }));

@@ -62,6 +62,7 @@ async fn unknown_sources_answer_together_before_the_class_and_until_a_human_rais
         reason: None,
         edited: None,
         batch_id: None,
+        resolved_by: Default::default(),
     };
     let click = WorkflowRef { id: "raise".into(), run_id: "click".into() };
     assert!(matches!(bench.context.handle_resolution(raise, click).await.unwrap(), ResolveOutput::Done { .. }));

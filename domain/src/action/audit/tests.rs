@@ -128,6 +128,7 @@ fn a_record_is_filed_under_its_kind_its_instant_and_its_target() {
         batch_id: None,
         done: false,
         reopened: None,
+        resolved_by: Default::default(),
     });
     assert_eq!(
         draft.record_path().unwrap().as_str(),
@@ -272,7 +273,7 @@ proptest! {
             draft.kind = ActionKind::Reversed;
             draft.clerk = None;
             let (action_id, at) = (draft.id.clone(), draft.timestamp);
-            draft.resolution = Some(AuditResolution { action_id, decided_at: at, by, reason, edited: false, batch_id: None, done: false, reopened: None });
+            draft.resolution = Some(AuditResolution { action_id, decided_at: at, by, reason, edited: false, batch_id: None, done: false, reopened: None, resolved_by: Default::default() });
         }
         let patch = if patched { vec![patch()] } else { Vec::new() };
         let record = AuditRecord::from_draft(draft, patch, link());

@@ -2,6 +2,7 @@
 //!
 //! A refusal changes nothing. Every interface shows its message; programs read its name and its data.
 
+use crate::action::audit::{ActionKind, AuditDraft};
 use crate::action::plan::Disposition;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,16 @@ fn describe_shadow(disposition: &str) -> &'static str {
     } else {
         ""
     }
+}
+
+/// Refuses what happened in a wiki, whose runs are resolved by commands of their own.
+pub(super) fn refuse_wiki_change(record: &AuditDraft) -> Result<(), ResolutionRefusal> {
+    let Some(mark) = &record.wiki else { return Ok(()) };
+    let fix = match record.kind {
+        ActionKind::Wiki => format!("`steward wiki runs revert {}` takes the run back", mark.run.short()),
+        _ => "it cannot be undone".to_owned(),
+    };
+    Err(ResolutionRefusal::Record { reason: format!("{} is a record of the wiki `{}`: {fix}", record.id, mark.wiki) })
 }
 
 impl ResolutionRefusal {

@@ -398,6 +398,7 @@ fn ask_under(
         reason: None,
         edited: None,
         batch_id: None,
+        resolved_by: Default::default(),
         policy,
         ceiling,
         workflow: run("run-2"),

@@ -48,6 +48,7 @@ fn undo(record: &AuditRecord, current: &[u8]) -> Result<Vec<u8>, String> {
         reason: None,
         edited: None,
         batch_id: None,
+        resolved_by: Default::default(),
         policy: &policy,
         ceiling: Ceiling::Act,
         workflow: WorkflowRef::default(),

@@ -1,8 +1,11 @@
-//! The index of a vault's wikis for a process that may have none: it is opened when something is first searched.
+//! The index of a vault for a process that may have none: it is opened when something is first searched.
 //!
 //! Without an index, and where it cannot be used, the caller reads the files and finds the same.
 
+use crate::views::VaultViews;
 use std::path::{Path, PathBuf};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::record::schema::NoteSchema;
 use steward_domain::wiki::search::{PageFilter, PageHit};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{FILE, Index};
@@ -14,22 +17,46 @@ use tokio::sync::OnceCell;
 /// The index in a state folder, if this process may use one there.
 pub(crate) struct WikiIndex {
     state: PathBuf,
+    mapping: Option<NoteMapping>,
     opened: OnceCell<Option<Index>>,
+}
+
+/// How notes are read, and the hashes of all mappings that were ever accepted.
+#[derive(Clone)]
+pub(crate) struct NoteMapping {
+    pub(crate) schema: NoteSchema,
+    pub(crate) accepted: Vec<ContentHash>,
 }
 
 impl WikiIndex {
     pub(crate) fn new(state: &Path) -> Self {
-        Self { state: state.to_owned(), opened: OnceCell::new() }
+        Self { state: state.to_owned(), mapping: None, opened: OnceCell::new() }
     }
 
     /// An index that is open already.
     pub(crate) fn opened(index: Index) -> Self {
-        Self { state: PathBuf::new(), opened: OnceCell::new_with(Some(Some(index))) }
+        Self { state: PathBuf::new(), mapping: None, opened: OnceCell::new_with(Some(Some(index))) }
+    }
+
+    /// Reads notes by the mapping of the vault.
+    pub(crate) fn with_mapping(self, mapping: NoteMapping) -> Self {
+        Self { mapping: Some(mapping), ..self }
+    }
+
+    /// What the interfaces show of the vault; `None` without an index.
+    pub(crate) async fn open_views(&self, root: &VaultRoot) -> Option<VaultViews> {
+        self.open().await.map(|index| VaultViews::new(root.clone(), index.clone()))
     }
 
     async fn open(&self) -> Option<&Index> {
         let open = async || match self.state.join(FILE).exists() {
-            true => Index::open(&self.state).await.ok(),
+            true => {
+                let index = Index::open(&self.state).await.ok()?;
+                match self.mapping.clone() {
+                    Some(mapping) => Some(index.with_schema(mapping.schema, mapping.accepted)),
+                    None => Some(index),
+                }
+            }
             false => None,
         };
         self.opened.get_or_init(open).await.as_ref()
@@ -57,4 +84,11 @@ impl WikiIndex {
     ) -> Option<WhyPages> {
         WhyPages::find(self.open().await?, root, wiki, folder, what).await.ok().flatten()
     }
+}
+
+/// Reads a whole vault into the index of a state folder.
+#[cfg(test)]
+pub(crate) async fn fill_index(state: &Path, root: &VaultRoot) {
+    let index = Index::open(state).await.unwrap();
+    index.sync_all(root, chrono::Utc::now()).await.unwrap();
 }

@@ -157,6 +157,8 @@ pub(crate) struct ActionData {
     misnamed: bool,
     edited: bool,
     batch_id: Option<String>,
+    /// A model resolved the action.
+    by_agent: bool,
     /// A person who says that a proposal is right has made the change.
     settles: bool,
     /// It is a proposal under another mapping than the one in force.

@@ -51,14 +51,14 @@ const INSTINCTS: SqlText = "INSERT OR REPLACE INTO instincts (path, source, obse
     SELECT value->>'path', value->>'source', value->>'observations', value->>'ceiling', value->>'start' FROM json_each(?1)";
 const ACTIONS: SqlText = "INSERT OR REPLACE INTO actions (path, id, kind, target, at, decision, confidence, disposition, mode,
            pending, follows, resolves, proposed_state, class, judged, issue, tracks_of, trust_subject, trust_mode, closed, moves_to,
-           moved_from, changes, proposal, prev, content, misnamed, edited, batch_id, settles, ended,
-           seq)
+           moved_from, changes, proposal, prev, content, misnamed, edited, batch_id, by_agent, settles,
+           ended, seq)
     SELECT value->>'path', value->>'id', value->>'kind', value->>'target', value->>'at', value->>'decision',
            value->>'confidence', value->>'disposition', value->>'mode', value->>'pending', value->>'follows', value->>'resolves',
            value->>'proposed_state', value->>'class', value->>'judged', value->>'issue', value->>'tracks_of',
            value->>'trust_subject', value->>'trust_mode', value->>'closed', value->>'moves_to', value->>'moved_from',
            value->>'changes', value->>'proposal', value->>'prev', value->>'content', value->>'misnamed',
-           value->>'edited', value->>'batch_id', value->>'settles', value->>'ended', value->>'seq'
+           value->>'edited', value->>'batch_id', value->>'by_agent', value->>'settles', value->>'ended', value->>'seq'
     FROM json_each(?1)";
 const STREAM_EVENTS: SqlText =
     "INSERT OR REPLACE INTO stream_events (path, source, pattern, received_at, status, tries,

@@ -137,6 +137,7 @@ async fn a_days_changes_are_those_of_the_matter_of_its_tasks_and_of_what_was_mov
             batch_id: None,
             done: false,
             reopened: None,
+            resolved_by: Default::default(),
         });
     });
     bench.sync("12:00:00").await;

@@ -2,7 +2,7 @@
 
 use super::*;
 use chrono::TimeDelta;
-use steward_domain::action::audit::MutationProposal;
+use steward_domain::action::audit::{MutationProposal, ResolverKind};
 use steward_domain::action::mutation::{Mutation, RelatedField};
 use steward_domain::gates::closed::ClosedGates;
 use steward_domain::gates::result::{GateName, GateResult};
@@ -58,6 +58,38 @@ async fn confidence_moves_with_judgements_and_undos_and_is_the_same_after_a_rebu
     let again = Index::open(&bench.dir.path().join("anew")).await.unwrap();
     again.sync_all(&bench.root, noon("14:00:00")).await.unwrap();
     assert_eq!(again.trust().compute_source_trust(noon("13:00:00")).await.unwrap(), trust, "the records alone say so");
+}
+
+#[tokio::test]
+async fn what_a_model_undoes_or_dismisses_teaches_nothing_and_proves_nothing() {
+    let bench = Bench::scanned().await;
+    let one = decide(&bench, "one", 1, Disposition::Live, &[("mail:ann@b.example", 0.9)]);
+    let two = decide(&bench, "two", 2, Disposition::Pending, &[("mail:ann@b.example", 0.9)]);
+    bench.sync("11:00:00").await;
+    let trust = async |day| {
+        let now = noon("13:00:00") + TimeDelta::days(day);
+        bench.index.trust().compute_source_trust(now).await.unwrap()
+    };
+    let (before, kept) = (trust(0).await, trust(8).await);
+    let key = steward_domain::signals::signal::source_key("mail:ann@b.example");
+    assert_eq!((before[&key].observations, kept[&key].observations), (0, 1), "a change that nobody undid is right");
+    for (slug, kind, of) in [("undo", ActionKind::Reversed, &one), ("no", ActionKind::Dismissed, &two)] {
+        bench.action(slug, |draft| {
+            answer(draft, kind, of);
+            draft.resolution.as_mut().unwrap().resolved_by = ResolverKind::Agent;
+            draft.timestamp = noon("12:00:00");
+            draft.class = Some(MutationClass::StateChange);
+            draft.source_contributions = BTreeMap::from([("mail:ann@b.example".to_owned(), 0.9)]);
+        });
+    }
+    bench.sync("13:00:00").await;
+    assert_eq!(trust(0).await, before);
+    assert_eq!(trust(8).await[&key].observations, 0, "nor was it right, because it is no more");
+    let changes = bench.index.trust().list_recent_live_changes(noon("13:00:00")).await.unwrap();
+    assert!(changes.iter().all(|change| change.undone.is_none()), "it leads to no demotion: {changes:?}");
+    let mut feedback = Vec::new();
+    bench.index.trust().for_each_case(noon("13:00:00"), |case| feedback.push(case.feedback)).await.unwrap();
+    assert_eq!(feedback, [ProposalFeedback::Open, ProposalFeedback::Open]);
 }
 
 #[tokio::test]

@@ -40,16 +40,16 @@ pub(crate) use last_outcome_seq;
 
 /// The history of the action `a` and of its confirmation as one text: the kind, the moment, the number in the chain and
 /// the batch of each resolution and of each change by hand. A confirmation with a different change is no confirmation
-/// of `a`. A proposal that a person called right stays open, so that holds for its repetitions too.
+/// of `a`. What a model did is `by-agent`, whatever it was. A proposal that a person called right stays open, so that holds for its repetitions too.
 macro_rules! resolutions_text {
     () => {
         concat!(
-            "(SELECT group_concat(CASE WHEN h.edited THEN 'edited' ELSE h.kind END || ' ' || h.at || ' ' || h.seq
+            "(SELECT group_concat(CASE WHEN h.by_agent THEN 'by-agent' WHEN h.edited THEN 'edited' ELSE h.kind END || ' ' || h.at || ' ' || h.seq
             || ' ' || COALESCE(h.batch_id, '-') || CASE WHEN h.kind = 'steward-action-confirmed' THEN COALESCE(
-            (SELECT group_concat(' ' || u.kind || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.batch_id, '-'), '') FROM actions u WHERE u.resolves = h.id
+            (SELECT group_concat(' ' || CASE WHEN u.by_agent THEN 'by-agent' ELSE u.kind END || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.batch_id, '-'), '') FROM actions u WHERE u.resolves = h.id
                 AND u.kind IN ('steward-action-reversed', 'steward-action-opposed')), '') ELSE '' END, ' ')
-            FROM (SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited FROM actions r WHERE r.resolves = a.id
-                UNION ALL SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited
+            FROM (SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited, r.by_agent FROM actions r WHERE r.resolves = a.id
+                UNION ALL SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited, r.by_agent
                 FROM actions c CROSS JOIN actions r INDEXED BY actions_that_say_right ON r.follows = c.id
                     AND r.kind = 'steward-action-right' AND r.resolves IS NULL AND r.taken_back = 0
                 WHERE c.proposal = a.proposal AND c.seq <= a.seq AND c.seq > ",
@@ -110,6 +110,9 @@ macro_rules! earlier_proposals {
         )
     };
 }
+
+/// How [`resolutions_text`] spells what a model did.
+const BY_AGENT: &str = "by-agent";
 
 /// The kinds in [`resolutions_text`], and as what each counts. To call a proposal right or wrong is in Watch what a
 /// confirmation and a dismissal are later. A confirmation with a different change (`edited`) counts as opposed.
@@ -333,6 +336,7 @@ pub(crate) fn parse_proposal_history(
     for (_, at, kind, with) in entries {
         let at = at.max(latest.map(|latest: DateTime<Utc>| latest + TimeDelta::microseconds(1)));
         latest = at;
+        history.resolved_by_agent |= kind == BY_AGENT;
         let moment = match ANSWERS.iter().find(|(known, _)| *known == kind).map(|(_, answer)| answer) {
             Some(ActionKind::Confirmed) => Some(&mut history.confirmed),
             Some(ActionKind::Dismissed) => Some(&mut history.dismissed),

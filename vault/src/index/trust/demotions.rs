@@ -58,7 +58,7 @@ const LIVE_CHANGES: &str = "
             (SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.source), 0) = 0))
             FROM action_sources s WHERE s.action = a.path AND s.supports = 1) AS sources
     FROM actions a LEFT JOIN actions u ON u.path = (SELECT b.path FROM actions b WHERE b.resolves = a.id
-        AND b.kind IN ('steward-action-reversed', 'steward-action-opposed') ORDER BY b.seq LIMIT 1)
+        AND b.kind IN ('steward-action-reversed', 'steward-action-opposed') AND b.by_agent = 0 ORDER BY b.seq LIMIT 1)
     WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.disposition = 'live' AND a.class IS NOT NULL ORDER BY a.seq";
 
 /// Whether each of these sources was never right before.

@@ -88,7 +88,7 @@ struct ProposalHistoryColumns {
 const STEPS: &str = "
     SELECT a.id, a.at, a.kind, s.source, s.name, s.contribution, s.supports, a.class, a.batch_id
     FROM actions a JOIN action_sources s ON s.action = a.path
-    WHERE (a.kind = 'steward-action' AND a.judged = 1) OR a.kind = 'steward-action-reversed'
+    WHERE (a.kind = 'steward-action' AND a.judged = 1) OR (a.kind = 'steward-action-reversed' AND a.by_agent = 0)
     ORDER BY a.seq, s.source";
 
 /// Every proposal for each source that supported it and did not repeat it, with its history.

@@ -60,6 +60,7 @@ pub(super) fn parse_action(path: &RecordPath, bytes: &[u8], scan: &ScanContext) 
         misnamed: draft.record_path().as_ref() != Ok(path),
         edited: draft.resolution.as_ref().is_some_and(|answer| answer.edited),
         batch_id: draft.resolution.as_ref().and_then(|answer| answer.batch_id.as_ref()).map(ToString::to_string),
+        by_agent: draft.resolution.as_ref().is_some_and(|answer| !answer.resolved_by.is_human()),
         settles,
         ended: draft.pending_confirmation && is_ended,
         seq: record.seq,

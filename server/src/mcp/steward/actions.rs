@@ -1,0 +1,88 @@
+//! `steward_actions`: what the stewards decided, and how it was resolved; one in full by its id.
+//!
+//! A list comes from the index and from one record for each row. A record that cannot be read is listed with the reason when it is asked for.
+
+use super::READ_STEWARD;
+use super::facts::{
+    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_moment, read_path, wait_for,
+};
+use super::lines::{ActionInFull, ActionLine};
+use crate::mcp::error::ToolError;
+use crate::mcp::schema::{describe_result, describe_vault_arguments};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
+use chrono::Utc;
+use rmcp::schemars::{self, JsonSchema};
+use serde::{Deserialize, Serialize};
+use steward_vault::index::{ActionFilter, ActionSubset, PageCursor};
+
+pub(super) const TOOL: ToolDefinition = ToolDefinition {
+    name: "steward_actions",
+    title: "Actions of stewards",
+    description: "Lists what the stewards decided and how it was resolved, newest first. `id` shows one in full: its change, the checks with the values that decided, its evidence. \
+        Example: steward_actions(waiting=true)",
+    kind: READ_STEWARD,
+    arguments: describe_vault_arguments::<ActionsArguments>,
+    result: Some(describe_result::<ActionsResult>),
+    run: list_actions,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ActionsArguments {
+    /// One action, by its id.
+    #[schemars(length(max = 16))]
+    id: Option<String>,
+    /// From this moment on, such as `2026-11-23T08:00:00Z`.
+    #[schemars(length(max = 40))]
+    since: Option<String>,
+    /// About this note, by its path.
+    #[schemars(length(max = 300))]
+    target: Option<String>,
+    /// Only what waits for a person.
+    #[serde(default)]
+    waiting: bool,
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 200))]
+    limit: u64,
+    #[schemars(length(max = 600))]
+    cursor: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ActionsResult {
+    actions: Vec<ActionLine>,
+    /// The one that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<ActionInFull>,
+    /// Where the list goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    let arguments: ActionsArguments = call.read_arguments()?;
+    let limit = read_limit(arguments.limit)?;
+    let views = open_views(call)?;
+    if let Some(id) = &arguments.id {
+        let detail = wait_for(views.read_detail(id))?;
+        return answer_value(&ActionsResult { actions: Vec::new(), action: Some((&detail).into()), cursor: None });
+    }
+    let now = Utc::now();
+    let filter = ActionFilter {
+        since: arguments.since.as_deref().map(|since| read_moment("since", since)).transpose()?,
+        target: arguments.target.as_deref().map(read_path).transpose()?,
+        only: if arguments.waiting { ActionSubset::Waiting(now) } else { ActionSubset::All },
+        ..ActionFilter::default()
+    };
+    let filters = (&arguments.since, &arguments.target, arguments.waiting);
+    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
+    let before: Option<PageCursor> = cursors.read(arguments.cursor.as_deref())?;
+    let page = wait_for(views.actions().actions_page(&filter, before.as_ref(), limit))?;
+    let positions: Vec<String> =
+        page.rows.iter().map(|row| PageCursor { at: row.at, path: row.path.clone() }.to_string()).collect();
+    let actions = wait_for(views.read_actions(page.rows, now))?;
+    let rows =
+        actions.iter().zip(positions).map(|(action, position)| ListRow { row: ActionLine::new(action), position });
+    let ListPart { rows, cursor } = cursors.cut(rows.collect(), page.next.map(|next| next.to_string()));
+    answer_value(&ActionsResult { actions: rows, action: None, cursor })
+}

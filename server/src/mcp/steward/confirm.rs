@@ -1,0 +1,122 @@
+//! `steward_confirm`: leads a person to the card of a proposal, and says how it ended.
+//!
+//! Only a click of a person who is logged in confirms. Neither this call nor an answer of its client is proof of that, so it changes nothing and
+//! reads the record each time.
+
+use super::CONFIRM;
+use super::facts::{open_views, read_whole_id, show_moment, wait_for};
+use super::resolve::refuse_resolution;
+use crate::http::serving::ServerEndpoint;
+use crate::mcp::error::ToolError;
+use crate::mcp::outside::OutsideWords;
+use crate::mcp::schema::{describe_result, describe_vault_arguments};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
+use crate::views::VaultViews;
+use crate::views::action::Action;
+use rmcp::schemars::{self, JsonSchema};
+use serde::{Deserialize, Serialize};
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::undo::ResolutionRefusal;
+
+pub(super) const TOOL: ToolDefinition = ToolDefinition {
+    name: "steward_confirm",
+    title: "Have a person confirm",
+    description: "Only a person confirms a proposal: this gives the address of its card, for you to show them. Called again after their click, it says how it ended. \
+        Example: steward_confirm(action=\"3f9a1c22b07d4e51\")",
+    kind: CONFIRM,
+    arguments: describe_vault_arguments::<ConfirmArguments>,
+    result: Some(describe_result::<ConfirmResult>),
+    run: lead_to_card,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ConfirmArguments {
+    /// The whole id.
+    #[schemars(length(min = 16, max = 16))]
+    action: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ConfirmResult {
+    action: String,
+    /// `needs_human` or `confirmed`.
+    outcome: String,
+    /// The address of the card; absent if no dashboard runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
+    /// What to do now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+    /// The id of the confirmation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmation: Option<String>,
+    /// Outside words: who confirmed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<OutsideWords>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undo_until: Option<String>,
+}
+
+fn lead_to_card(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    let ConfirmArguments { action } = call.read_arguments()?;
+    let id = read_whole_id(&action)?;
+    let views = open_views(call)?;
+    let detail = wait_for(views.read_detail(&id))?;
+    let result = match detail.action.resolution.as_deref() {
+        Some(how) if how == ActionKind::Confirmed.as_str() => show_confirmation(&views, &id)?,
+        Some(how) => {
+            let how = how.trim_start_matches("steward-action-").to_owned();
+            let by = "somebody".to_owned();
+            return Err(refuse_resolution(&ResolutionRefusal::AlreadyResolved { id, how, by, undo: None }));
+        }
+        None => show_card(&views, &detail.action)?,
+    };
+    answer_value(&result)
+}
+
+/// The confirmation that a person gave.
+fn show_confirmation(views: &VaultViews, id: &str) -> Result<ConfirmResult, ToolError> {
+    let row = wait_for(views.find_action_row(id))?;
+    let confirmation = match row.resolved_by {
+        Some(confirmation) => Some(wait_for(views.read_detail(confirmation.as_str()))?.action),
+        None => None,
+    };
+    Ok(ConfirmResult {
+        action: id.to_owned(),
+        outcome: "confirmed".to_owned(),
+        address: None,
+        fix: None,
+        undo_until: confirmation.as_ref().and_then(|it| it.undo_until).map(show_moment),
+        by: confirmation.as_ref().and_then(|it| it.by.clone()).map(Into::into),
+        confirmation: confirmation.map(|it| it.id),
+    })
+}
+
+/// The card of an action that waits.
+fn show_card(views: &VaultViews, action: &Action) -> Result<ConfirmResult, ToolError> {
+    if !action.waits && !action.is_open_question() {
+        let (id, disposition) = (action.id.clone(), action.disposition.clone());
+        return Err(refuse_resolution(&ResolutionRefusal::NotPending { id, disposition }));
+    }
+    if action.waits && !action.confirmable {
+        return Err(refuse_resolution(&ResolutionRefusal::HumanOnly { id: action.id.clone() }));
+    }
+    let endpoint = ServerEndpoint::find_for_vault(views.root(), views.state_dir());
+    let address = endpoint.map(|endpoint| format!("{}/actions/{}", endpoint.build_address(false), action.id));
+    let fix = match &address {
+        Some(_) => "Show the person this address. They read the card and click; then call again",
+        None => {
+            "No dashboard runs: the person starts one with `steward up` or `steward serve`, or confirms with `steward confirm`"
+        }
+    };
+    Ok(ConfirmResult {
+        action: action.id.clone(),
+        outcome: "needs_human".to_owned(),
+        address,
+        fix: Some(fix.to_owned()),
+        confirmation: None,
+        by: None,
+        undo_until: None,
+    })
+}

@@ -1,0 +1,162 @@
+//! How an action is shown: a line of a list, and all of its record.
+//!
+//! The values are those of the audit record, as the dashboard shows them. What the stewards read, and what people wrote, is outside words.
+
+use super::facts::show_moment;
+use crate::mcp::outside::OutsideWords;
+use crate::views::action::{Action, ActionDetail, ActionEvidence, ActionGate};
+use crate::views::why::explain_closed_gates;
+use rmcp::schemars::{self, JsonSchema};
+use serde::Serialize;
+
+/// An action on a line.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct ActionLine {
+    id: String,
+    /// `steward-action` is a decision; the others say what followed one.
+    kind: String,
+    at: String,
+    /// Outside words: the path of the note.
+    target: OutsideWords,
+    decision: String,
+    confidence: f64,
+    /// `recorded`, `shadow`, `pending` or `live`.
+    disposition: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    /// Outside words: the old value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<OutsideWords>,
+    /// Outside words: the new value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<OutsideWords>,
+    /// It waits for a person.
+    waits: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undo_until: Option<String>,
+    /// How it was resolved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resolution: Option<String>,
+    /// The action that it resolves.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resolves: Option<String>,
+    /// Outside words: who resolved it, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<OutsideWords>,
+}
+
+impl ActionLine {
+    pub(super) fn new(action: &Action) -> Self {
+        let change = action.change.as_ref();
+        let reason = action.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+        Self {
+            id: action.id.clone(),
+            kind: action.kind.clone(),
+            at: show_moment(action.at),
+            target: action.target.as_str().into(),
+            decision: action.decision.clone(),
+            confidence: action.confidence,
+            disposition: action.disposition.clone(),
+            field: change.map(|change| change.field.clone()),
+            before: change.and_then(|change| change.before.clone()).map(Into::into),
+            after: change.and_then(|change| change.after.clone()).map(Into::into),
+            waits: action.waits,
+            undo_until: action.undo_until.map(show_moment),
+            resolution: action.resolution.clone(),
+            resolves: action.resolves.clone(),
+            by: action.by.as_ref().map(|by| format!("{by}{reason}").into()),
+        }
+    }
+}
+
+/// A check that a change passed or did not pass.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct GateLine {
+    gate: String,
+    open: bool,
+    /// Outside words: the value that decided.
+    found: OutsideWords,
+    /// Outside words: what it needed.
+    needed: OutsideWords,
+}
+
+impl From<&ActionGate> for GateLine {
+    fn from(gate: &ActionGate) -> Self {
+        Self {
+            gate: gate.gate.clone(),
+            open: gate.open,
+            found: gate.found.as_str().into(),
+            needed: gate.needed.as_str().into(),
+        }
+    }
+}
+
+/// A signal on which a decision rests.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct EvidenceLine {
+    /// Outside words: the path of the signal.
+    signal: OutsideWords,
+    /// Outside words: who said it.
+    source: OutsideWords,
+    /// Outside words: the quote.
+    quote: OutsideWords,
+    target_confidence: f64,
+    effect_confidence: f64,
+    /// Whether it supports the decision.
+    supports: bool,
+}
+
+impl From<&ActionEvidence> for EvidenceLine {
+    fn from(cited: &ActionEvidence) -> Self {
+        Self {
+            signal: cited.signal.as_str().into(),
+            source: cited.source.as_str().into(),
+            quote: cited.words.as_str().into(),
+            target_confidence: cited.target_confidence,
+            effect_confidence: cited.effect_confidence,
+            supports: cited.supports,
+        }
+    }
+}
+
+/// All of an action.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(super) struct ActionInFull {
+    action: ActionLine,
+    mode: String,
+    /// Whether a person can confirm it as it is.
+    confirmable: bool,
+    gates: Vec<GateLine>,
+    evidence: Vec<EvidenceLine>,
+    /// Outside words: what a model wrote about it.
+    reasoning: OutsideWords,
+    /// Outside words: what would have changed it, one thing on a line.
+    would_change_it: OutsideWords,
+    /// Outside words: what the tracker received or is owed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracker: Option<OutsideWords>,
+    /// Outside words: why its record cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<OutsideWords>,
+}
+
+impl From<&ActionDetail> for ActionInFull {
+    fn from(detail: &ActionDetail) -> Self {
+        let action = &detail.action;
+        Self {
+            action: ActionLine::new(action),
+            mode: action.mode.clone(),
+            confirmable: action.confirmable,
+            gates: action.gates.iter().map(Into::into).collect(),
+            evidence: action.evidence.iter().map(Into::into).collect(),
+            reasoning: action.reasoning.as_str().into(),
+            would_change_it: explain_closed_gates(action).join("\n").into(),
+            tracker: detail.tracker.as_deref().map(Into::into),
+            problem: action.problem.as_deref().map(Into::into),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! `steward_undo` and `steward_dismiss`: resolve one action, as a click does, through the process that holds the vault.
+//!
+//! The record says that a model resolved it, so trust learns nothing from it. Refusals have the numbers and the words of the other interfaces.
+
+use super::RESOLVE;
+use super::facts::{open_views, read_whole_id, wait_for};
+use crate::access::AccessScope;
+use crate::http::app::check_may_resolve;
+use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
+use crate::mcp::outside::OutsideWords;
+use crate::mcp::schema::{describe_result, describe_vault_arguments};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
+use crate::temporal::resolve::ResolutionRequestError;
+use rmcp::schemars::{self, JsonSchema};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use steward_domain::action::audit::{ActionKind, ResolverKind};
+use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_workflows::activities::{ResolveInput, ResolveOutput};
+
+pub(super) const UNDO: ToolDefinition = ToolDefinition {
+    name: "steward_undo",
+    title: "Undo an action",
+    description: "Undoes the change of one action, within 7 days. Look at `steward_preview` first. \
+        Example: steward_undo(action=\"3f9a1c22b07d4e51\", reason=\"the rent is not paid yet\")",
+    kind: RESOLVE,
+    arguments: describe_vault_arguments::<ResolveArguments>,
+    result: Some(describe_result::<ResolveResult>),
+    run: |call| resolve_action(call, ResolutionKind::Undo),
+};
+
+pub(super) const DISMISS: ToolDefinition = ToolDefinition {
+    name: "steward_dismiss",
+    title: "Dismiss a proposal",
+    description: "Rejects a proposal that waits, or ends a question. It changes no note. \
+        Example: steward_dismiss(action=\"3f9a1c22b07d4e51\", reason=\"it is about another house\")",
+    kind: RESOLVE,
+    arguments: describe_vault_arguments::<ResolveArguments>,
+    result: Some(describe_result::<ResolveResult>),
+    run: |call| resolve_action(call, ResolutionKind::Dismiss),
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ResolveArguments {
+    /// The whole id.
+    #[schemars(length(min = 16, max = 16))]
+    action: String,
+    /// The audit record keeps it.
+    #[schemars(length(min = 1, max = 2000))]
+    reason: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ResolveResult {
+    /// The action that was resolved.
+    action: String,
+    /// The id of its resolution, which is an action too.
+    undo_id: String,
+    /// Outside words: the path of the record of the resolution.
+    record: OutsideWords,
+    /// Outside words: the path of the note.
+    target: OutsideWords,
+    /// Outside words: what was done in the tracker.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracker: Option<OutsideWords>,
+    /// Outside words: which sources and classes were demoted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demoted: Option<OutsideWords>,
+}
+
+fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, ToolError> {
+    let ResolveArguments { action, reason } = call.read_arguments()?;
+    let action = read_whole_id(&action)?;
+    if reason.trim().is_empty() {
+        let what = "`reason` says nothing";
+        return Err(ToolError::new(ToolErrorCode::BadArguments, what, "Say why, for the person who reads the record"));
+    }
+    let row = wait_for(open_views(call)?.find_action_row(&action))?;
+    if kind == ResolutionKind::Undo {
+        refuse_ceiling_undo(row.kind)?;
+    }
+    let input = ResolveInput {
+        kind,
+        action: action.clone(),
+        by: call.caller.name.clone(),
+        reason: Some(reason),
+        edited: None,
+        batch_id: None,
+        resolved_by: ResolverKind::Agent,
+    };
+    let holder = wait_for(call.vault.reach_holder())?;
+    match wait_for(holder.request_resolution(input)).map_err(|e| refuse_request(&e))? {
+        ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => answer_value(&ResolveResult {
+            action,
+            undo_id: action_id.to_string(),
+            record: record.as_str().into(),
+            target: target.as_str().into(),
+            tracker: tracker.map(Into::into),
+            demoted: (!lowered.is_empty()).then(|| lowered.join("; ").into()),
+        }),
+        ResolveOutput::Refused { refusal, .. } => Err(refuse_resolution(&refusal)),
+    }
+}
+
+/// Refuses to undo how far a sender may go: no caller here may set that.
+pub(super) fn refuse_ceiling_undo(resolved: ActionKind) -> Result<(), ToolError> {
+    check_may_resolve(AccessScope::Act, ResolutionKind::Undo, resolved).map_err(|problem| {
+        let fix = "A person can do it in the dashboard";
+        ToolError::new(ToolErrorCode::ScopeTooSmall, show_reason(&problem.detail), fix)
+    })
+}
+
+/// A refusal of the rules, with the number and the words of the other interfaces.
+pub(super) fn refuse_resolution(refusal: &ResolutionRefusal) -> ToolError {
+    let json = serde_json::to_value(refusal).unwrap_or_default();
+    let rule = json.get("refused").and_then(Value::as_str).unwrap_or_default();
+    let what = format!("{} {rule}: {}", refusal.http_status(), show_reason(&refusal.to_string()));
+    ToolError::new(ToolErrorCode::Refused, what, "`steward_preview` and `steward_actions` show how it stands")
+}
+
+/// Why the outcome of a resolution is unknown.
+fn refuse_request(e: &ResolutionRequestError) -> ToolError {
+    let what = show_reason(&e.to_string());
+    match e {
+        ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. } => {
+            ToolError::new(ToolErrorCode::EngineAway, what, "Start it with `steward up`, then try again")
+        }
+        ResolutionRequestError::Late { .. } => {
+            ToolError::new(ToolErrorCode::EngineAway, what, "`steward_actions` shows whether it was done")
+        }
+        ResolutionRequestError::Failed { .. } => ToolError::internal(what),
+    }
+}

@@ -1,0 +1,121 @@
+//! `steward_today`: what failed, what waits, what was changed, what would have been changed, and what was resolved.
+//!
+//! It is the page Today. Of equal proposals the newest is shown, and checks that found nothing are counted alone.
+
+use super::READ_STEWARD;
+use super::facts::{count_fitting, open_views, read_moment, show_moment, wait_for};
+use super::lines::ActionLine;
+use super::status::{Trouble, list_troubles, note_cut};
+use crate::mcp::error::ToolError;
+use crate::mcp::schema::{describe_result, describe_vault_arguments};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
+use crate::views::VaultViews;
+use crate::views::day::DayFilters;
+use chrono::{DateTime, TimeDelta, Utc};
+use rmcp::schemars::{self, JsonSchema};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use steward_vault::index::{ActionFilter, ActionRow};
+
+/// The period without `since`, in hours: that of the page Today.
+const HOURS: i64 = 24;
+/// Rows that are read for a section; many may be equal proposals.
+const ROWS: u32 = 200;
+/// The most actions of a section, as on the page.
+const MAX_SECTION: usize = 20;
+/// What a section may take of the result, and the troubles, in tokens: five of them and the troubles stay under 8,000.
+const MAX_SECTION_TOKENS: usize = 1_200;
+
+pub(super) const TOOL: ToolDefinition = ToolDefinition {
+    name: "steward_today",
+    title: "Today",
+    description: "Says what happened in the last 24 hours, or since a moment: what needs attention, what waits for a person, what was changed, what would have been changed, what was resolved. \
+        `steward_why` explains one action. Example: steward_today()",
+    kind: READ_STEWARD,
+    arguments: describe_vault_arguments::<TodayArguments>,
+    result: Some(describe_result::<TodayResult>),
+    run: show_today,
+};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TodayArguments {
+    /// From this moment on, such as `2026-11-23T08:00:00Z`.
+    #[schemars(length(max = 40))]
+    since: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct TodayResult {
+    since: String,
+    troubles: Vec<Trouble>,
+    /// Actions by section, each section newest first.
+    sections: Vec<TodaySection>,
+    /// Checks of this day that led to no action.
+    quiet_checks: u64,
+    /// What is left out.
+    notices: Vec<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct TodaySection {
+    /// `waiting`, `questions`, `changed`, `would_change` or `resolved`.
+    section: String,
+    actions: Vec<ActionLine>,
+}
+
+fn show_today(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+    let arguments: TodayArguments = call.read_arguments()?;
+    let views = open_views(call)?;
+    let now = Utc::now();
+    let since = match arguments.since.as_deref() {
+        Some(since) => read_moment("since", since)?,
+        None => now - TimeDelta::hours(HOURS),
+    };
+    let day = DayFilters::new(since, now);
+    let mut notices = Vec::new();
+    let mut troubles = list_troubles(call, &views)?;
+    note_cut(&mut troubles, MAX_SECTION_TOKENS, &mut notices);
+    let questions = wait_for(views.read().list_open_questions(MAX_SECTION as u32 + 1, now))?;
+    let mut would = list_newest(&views, &day.shadow)?;
+    would.retain(|row| row.resolution.is_none());
+    let sections = [
+        ("waiting", list_newest(&views, &day.waiting)?),
+        ("questions", questions),
+        ("changed", list_newest(&views, &day.changed)?),
+        ("would_change", would),
+        ("resolved", list_newest(&views, &day.resolved)?),
+    ];
+    let sections: Result<Vec<TodaySection>, ToolError> =
+        sections.into_iter().map(|(name, rows)| show_section(&views, name, rows, now, &mut notices)).collect();
+    let checks = wait_for(views.list_check_counts(now.date_naive()))?;
+    let quiet_checks = checks.iter().map(|check| check.count).sum();
+    answer_value(&TodayResult { since: show_moment(since), troubles, sections: sections?, quiet_checks, notices })
+}
+
+/// The newest rows, one of equal proposals.
+fn list_newest(views: &VaultViews, filter: &ActionFilter) -> Result<Vec<ActionRow>, ToolError> {
+    let mut rows = wait_for(views.actions().actions_page(filter, None, ROWS))?.rows;
+    let mut seen = BTreeSet::new();
+    rows.retain(|row| row.proposal.clone().is_none_or(|proposal| seen.insert((row.kind.as_str(), proposal))));
+    Ok(rows)
+}
+
+fn show_section(
+    views: &VaultViews,
+    name: &str,
+    mut rows: Vec<ActionRow>,
+    now: DateTime<Utc>,
+    notices: &mut Vec<String>,
+) -> Result<TodaySection, ToolError> {
+    let found = rows.len();
+    rows.truncate(MAX_SECTION);
+    let read = wait_for(views.read_actions(rows, now))?;
+    let mut actions: Vec<ActionLine> = read.iter().map(ActionLine::new).collect();
+    actions.truncate(count_fitting(&actions, MAX_SECTION_TOKENS));
+    if actions.len() < found {
+        notices.push(format!("more_{name}: not all are shown; `steward_actions` lists them"));
+    }
+    Ok(TodaySection { section: name.to_owned(), actions })
+}
