@@ -40,7 +40,7 @@ enum CompletedKind {
 ///
 /// # Errors
 /// There is no such prompt or template.
-pub(crate) fn complete(
+pub(crate) fn complete_argument(
     vault: &McpVault,
     caller: &McpCaller,
     request: &CompleteRequestParams,
@@ -174,7 +174,7 @@ mod tests {
         let caller = test.caller(None);
         let pages = "wiki://{workspace}/{+path}";
         let complete = |uri: &str, argument: &str, typed: &str, given: &[(&str, &str)]| {
-            complete(&test.vault, &caller, &request(uri, argument, typed, given)).unwrap().values
+            complete_argument(&test.vault, &caller, &request(uri, argument, typed, given)).unwrap().values
         };
         assert_eq!(complete(pages, "workspace", "", &[]), ["acme", "other"]);
         assert_eq!(complete(pages, "workspace", "E", &[]), ["acme", "other"]);
@@ -196,12 +196,12 @@ mod tests {
         (0..150).for_each(|number| test.write(&format!("other/concepts/p{number}.md"), "x"));
         let pages = "wiki://{workspace}/{+path}";
         let ask = request(pages, "path", "p", &[("workspace", "other")]);
-        let found = complete(&test.vault, &test.caller(None), &ask).unwrap();
+        let found = complete_argument(&test.vault, &test.caller(None), &ask).unwrap();
         assert_eq!((found.values.len(), found.total, found.has_more), (100, Some(151), Some(true)));
-        assert!(complete(&test.vault, &test.caller(Some("acme")), &ask).unwrap().values.is_empty());
+        assert!(complete_argument(&test.vault, &test.caller(Some("acme")), &ask).unwrap().values.is_empty());
         let steward = McpCaller::new("s".to_owned(), None, &[Toolset::Steward], WikiRight::Read, false);
-        assert!(complete(&test.vault, &steward, &ask).unwrap().values.is_empty());
+        assert!(complete_argument(&test.vault, &steward, &ask).unwrap().values.is_empty());
         let unknown = request("file://{path}", "path", "", &[]);
-        assert!(complete(&test.vault, &test.caller(None), &unknown).is_err());
+        assert!(complete_argument(&test.vault, &test.caller(None), &unknown).is_err());
     }
 }

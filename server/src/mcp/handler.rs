@@ -187,7 +187,8 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let caller = self.identify_caller(&context)?;
-        let complete = move |vault: &McpVault, caller: &McpCaller| completions::complete(vault, caller, &request);
+        let complete =
+            move |vault: &McpVault, caller: &McpCaller| completions::complete_argument(vault, caller, &request);
         Ok(CompleteResult::new(run_request(&self.vault, &caller, CallCost::Light, complete).await?))
     }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use uri::ResourceUri;
 
-pub(crate) use list::{RESOURCE_TEMPLATES, list_resources, list_templates};
+pub(crate) use list::{RESOURCE_TEMPLATES, list_resources, list_templates, list_workspaces};
 
 /// The key that says how far a resource can be trusted.
 const TRUST_KEY: &str = "io.steward/trust";
@@ -111,7 +111,7 @@ async fn read_contents(
         ResourceUri::File { .. } | ResourceUri::Guide { .. } => CallCost::Light,
     };
     let (resource, uri) = (resource.clone(), uri.to_owned());
-    run_request(vault, caller, cost, move |vault, caller| contents::read(vault, caller, &resource, &uri)).await
+    run_request(vault, caller, cost, move |vault, caller| contents::read_visible(vault, caller, &resource, &uri)).await
 }
 
 /// A refusal in the words of the log.

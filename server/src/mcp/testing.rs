@@ -3,7 +3,7 @@
 //! It has no index and nobody holds it, as a process over standard input and output finds it.
 
 use super::caller::McpCaller;
-use super::vault::McpVault;
+use super::vault::{ConnectHolder, McpVault};
 use crate::access::WikiRight;
 use futures_util::FutureExt;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ impl TestVault {
     pub(crate) fn new() -> Self {
         let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let root = VaultRoot::open(folder.path()).unwrap();
-        let connect = Arc::new(|| async { Err("nobody holds it".to_owned()) }.boxed());
+        let connect: ConnectHolder = Arc::new(|| async { Err("nobody holds it".to_owned()) }.boxed());
         let vault = Arc::new(McpVault::open(root, state.path(), connect).unwrap());
         let test = Self { folder, _state: state, vault };
         for (wiki, page) in [("acme", "a"), ("other", "b")] {

@@ -25,7 +25,7 @@ const MAX_RESOURCE: usize = 10 * 1024 * 1024;
 const MAX_FINDINGS: usize = 1_000;
 
 /// Reads a resource that the caller sees. `uri` is the address as the client wrote it, and stands in the answer.
-pub(super) fn read(
+pub(super) fn read_visible(
     vault: &McpVault,
     caller: &McpCaller,
     resource: &ResourceUri,

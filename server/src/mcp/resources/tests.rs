@@ -5,7 +5,7 @@ use serde_json::Value;
 
 fn read(test: &TestVault, caller: &McpCaller, uri: &str) -> Result<Value, ErrorData> {
     let resource = ResourceUri::parse(uri).ok_or_else(|| refuse_unknown(uri))?;
-    contents::read(&test.vault, caller, &resource, uri).map(|contents| serde_json::to_value(contents).unwrap())
+    contents::read_visible(&test.vault, caller, &resource, uri).map(|contents| serde_json::to_value(contents).unwrap())
 }
 
 #[test]

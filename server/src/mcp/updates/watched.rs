@@ -8,8 +8,7 @@ use crate::mcp::resources::open_visible;
 use crate::mcp::resources::uri::ResourceUri;
 use crate::mcp::vault::McpVault;
 use std::collections::BTreeMap;
-use std::collections::hash_map::DefaultHasher;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steward_vault::wiki::folder::FileStat;
 
@@ -43,12 +42,12 @@ impl WatchedResources {
 
     /// Watches a resource from now on; `false` if there are too many.
     pub(super) async fn watch(&self, vault: &Arc<McpVault>, caller: &McpCaller, uri: String) -> bool {
-        let (stamps, named) = (look_at(vault, caller, vec![uri.clone()]).await, uri.clone());
+        let stamp = look_at(vault, caller, vec![uri.clone()]).await.remove(&uri).flatten();
         let mut watched = self.lock();
         if watched.stamps.len() >= MAX_WATCHED && !watched.stamps.contains_key(&uri) {
             return false;
         }
-        watched.stamps.insert(uri, stamps.get(&named).copied().flatten());
+        watched.stamps.insert(uri, stamp);
         true
     }
 
@@ -96,12 +95,8 @@ async fn look_at(
     uris: Vec<String>,
 ) -> BTreeMap<String, Option<ResourceStamp>> {
     let (vault, caller) = (Arc::clone(vault), caller.clone());
-    let look = move || {
-        uris.into_iter()
-            .map(|uri| (stamp_resource(&vault, &caller, &uri), uri))
-            .map(|(stamp, uri)| (uri, stamp))
-            .collect()
-    };
+    let stamp = move |uri: String| (stamp_resource(&vault, &caller, &uri), uri);
+    let look = move || uris.into_iter().map(stamp).map(|(stamp, uri)| (uri, stamp)).collect();
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }
 
