@@ -1,6 +1,7 @@
 //! Answers the requests of one client: who we are, which tools, resources and prompts there are, and calls.
 //!
-//! Each client has a handler of its own, which also keeps what an older client set for its session: a log level, and what it watches. What a caller may not see is not there for them; what their rights alone do not allow is refused.
+//! Each client has a handler of its own, which also keeps what an older client set for its session: a log level, and what it watches. What a
+//! caller may not see is not there for them; what their rights alone do not allow is refused.
 
 use super::admission::CallCost;
 use super::caller::McpCaller;
