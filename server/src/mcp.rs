@@ -2,12 +2,14 @@
 //!
 //! [`serve_stdio`] speaks with one client over pipes, and [`http`] with many. [`handler`] lists the tools that a caller may use ([`caller`]), and [`calls`] runs one, within limits
 //! ([`admission`]) and with a line in the log ([`call_log`]). [`tool`] says what a tool is, [`wiki`] holds those of a wiki and [`steward`] those of the stewards. Outside words, such as those of pages, stand between marks that their author cannot
-//! know ([`fence`]), or in fields that say so ([`outside`]). Nothing here writes the vault, but for the stop file.
+//! know ([`fence`]), or in fields that say so ([`outside`]). Programs read the same files as [`resources`], and are told when they change ([`updates`]); people start [`prompts`]. Nothing here writes the vault, but for the stop file and staged runs.
 
 mod admission;
 mod call_log;
 mod caller;
 mod calls;
+mod client_log;
+mod completions;
 mod cursor;
 mod error;
 mod fence;
@@ -15,12 +17,18 @@ mod handler;
 pub(crate) mod http;
 mod outside;
 mod paths;
+mod prompts;
+mod requests;
+mod resources;
 mod schema;
 mod secrets;
 mod stdio;
 mod steward;
+#[cfg(test)]
+mod testing;
 mod tokens;
 mod tool;
+mod updates;
 mod vault;
 mod wiki;
 mod workspace;

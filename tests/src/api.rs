@@ -126,11 +126,16 @@ impl Api {
 
     /// Sends a request of any method and body.
     pub async fn ask(&self, method: Method, path: &str, body: Option<String>) -> Answer {
+        Answer::of(self.open(method, path, body).await).await
+    }
+
+    /// Sends a request, and leaves its response to be read as it comes.
+    pub async fn open(&self, method: Method, path: &str, body: Option<String>) -> Response {
         let mut request = self.client.request(method, format!("{}{path}", self.base)).headers(self.headers.clone());
         if let Some(body) = body {
             request = request.body(body);
         }
-        Answer::of(request.send().await.unwrap()).await
+        request.send().await.unwrap()
     }
 }
 

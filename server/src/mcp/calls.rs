@@ -10,10 +10,14 @@ use super::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolVisibility};
 use super::vault::McpVault;
 use chrono::Utc;
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
 use rmcp::service::RequestContext;
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often a client that asked for it learns that its call goes on: twice a second, and four times are allowed.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs a call, and logs it.
 pub(super) async fn run_call(
@@ -25,7 +29,7 @@ pub(super) async fn run_call(
     let (began, ts, vault, caller) = (Instant::now(), Utc::now(), Arc::clone(&call.vault), call.caller.clone());
     let mut log = match vault.log.open(ts) {
         Ok(log) => log,
-        Err(e) => return refuse_without_log(&e),
+        Err(e) => return ToolError::without_log(&e).into_result(),
     };
     let workspace = call.named_workspace().map(str::to_owned).or_else(|| caller.workspace.clone());
     let args_hash = hash_arguments(&vault.fences, &call.arguments);
@@ -33,6 +37,7 @@ pub(super) async fn run_call(
     let outcome = tokio::select! {
         outcome = run_tool(tool, call) => Some(outcome),
         () = context.ct.cancelled() => None,
+        never = report_progress(context) => match never {},
     };
     let (result, word) = match outcome {
         Some(Ok(answer)) => (render(&vault, tool, answer), "ok".to_owned()),
@@ -61,7 +66,19 @@ pub(super) async fn run_call(
     };
     match log.append(&line) {
         Ok(()) => result,
-        Err(e) => refuse_without_log(&e),
+        Err(e) => ToolError::without_log(&e).into_result(),
+    }
+}
+
+/// Tells a client that asked for it how long its call has run, in seconds. It goes on until the call ends.
+async fn report_progress(context: &RequestContext<RoleServer>) -> Infallible {
+    let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
+    let began = Instant::now();
+    loop {
+        tokio::time::sleep(PROGRESS_INTERVAL).await;
+        let progress = ProgressNotificationParam::new(token.clone(), began.elapsed().as_secs_f64());
+        // A client that is gone needs no report.
+        let _ = context.peer.notify_progress(progress.with_message("seconds")).await;
     }
 }
 
@@ -103,11 +120,4 @@ fn render(vault: &McpVault, tool: &ToolDefinition, answer: ToolAnswer) -> CallTo
 /// The size of an answer as it is sent, without the frame of the protocol.
 fn count_bytes(result: &CallToolResult) -> u64 {
     serde_json::to_vec(result).map_or(0, |text| text.len() as u64)
-}
-
-/// An answer that cannot be logged is kept back.
-fn refuse_without_log(e: &std::io::Error) -> CallToolResult {
-    tracing::error!("the log of calls cannot be written: {e}");
-    let fix = "Free some space, or make `.steward/logs/` of the vault writable";
-    ToolError::new(ToolErrorCode::LogUnavailable, "nothing is answered without its line in the log", fix).into_result()
 }

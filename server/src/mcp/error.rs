@@ -3,7 +3,7 @@
 //! A refusal is an answer of the tool, so that the model can correct its call. What it repeats of the call is outside words.
 
 use super::outside::escape_outside;
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::json;
 
 /// The key of an error in the metadata of a result.
@@ -59,6 +59,24 @@ impl ToolError {
     pub(crate) fn internal(what: impl ToString) -> Self {
         let fix = "Try again; if it stays, `steward doctor` and the log of the process say more";
         Self::new(ToolErrorCode::Internal, shorten_outside(&what.to_string()), fix)
+    }
+
+    /// What cannot be logged is not answered.
+    pub(crate) fn without_log(e: &std::io::Error) -> Self {
+        tracing::error!("the log of calls cannot be written: {e}");
+        let fix = "Free some space, or make `.steward/logs/` of the vault writable";
+        Self::new(ToolErrorCode::LogUnavailable, "nothing is answered without its line in the log", fix)
+    }
+
+    /// The same as an error of the protocol, for requests that are no calls of tools.
+    pub(crate) fn into_protocol_error(self) -> ErrorData {
+        let data = json!({ERROR_KEY: {"code": self.code.to_string(), "what": self.what, "fix": self.fix}});
+        match self.code {
+            ToolErrorCode::BadArguments | ToolErrorCode::BadCursor => {
+                ErrorData::invalid_params(self.to_string(), Some(data))
+            }
+            _ => ErrorData::internal_error(self.to_string(), Some(data)),
+        }
     }
 
     pub(crate) fn into_result(self) -> CallToolResult {

@@ -1,21 +1,32 @@
-//! Answers the requests of one client: who we are, which tools there are, and calls.
+//! Answers the requests of one client: who we are, which tools, resources and prompts there are, and calls.
 //!
-//! What a caller may not see is not there for them; what their rights alone do not allow is refused.
+//! Each client has a handler of its own, which also keeps what an older client set for its session: a log level, and what it watches. What a
+//! caller may not see is not there for them; what their rights alone do not allow is refused.
 
+use super::admission::CallCost;
 use super::caller::McpCaller;
 use super::calls::run_call;
+use super::client_log::ClientLog;
 use super::http::AddressedWiki;
+use super::requests::run_request;
 use super::steward::STEWARD_TOOLS;
 use super::tool::{ToolCall, ToolDefinition, ToolVisibility};
+use super::updates::{ChangeSource, WatchedResources};
 use super::vault::McpVault;
 use super::wiki::WIKI_TOOLS;
+use super::{completions, prompts, resources, updates};
 use crate::access::AuthenticatedCaller;
 use axum::http::request::Parts;
+#[expect(deprecated, reason = "clients of the older protocol may set a log level")]
+use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, ErrorData, Implementation, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -37,15 +48,28 @@ pub(crate) enum CallerSource {
 }
 
 /// Answers one client.
-#[derive(Clone)]
 pub(crate) struct McpHandler {
-    pub(crate) vault: Arc<McpVault>,
-    pub(crate) caller: CallerSource,
+    vault: Arc<McpVault>,
+    caller: CallerSource,
+    changes: ChangeSource,
     /// As the log names it.
-    pub(crate) transport: &'static str,
+    transport: &'static str,
+    /// What the session of an older client is told.
+    log: ClientLog,
+    /// What the session of an older client watches.
+    watched: Arc<WatchedResources>,
 }
 
 impl McpHandler {
+    pub(crate) fn new(
+        vault: Arc<McpVault>,
+        caller: CallerSource,
+        changes: ChangeSource,
+        transport: &'static str,
+    ) -> Self {
+        Self { vault, caller, changes, transport, log: ClientLog::default(), watched: Arc::default() }
+    }
+
     /// The caller of a request.
     ///
     /// # Errors
@@ -73,9 +97,7 @@ pub(crate) fn all_tools() -> impl Iterator<Item = &'static ToolDefinition> {
 impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let us = Implementation::new("steward", env!("CARGO_PKG_VERSION")).with_title("Steward");
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(us)
-            .with_instructions(INSTRUCTIONS)
+        ServerConfig::new(build_capabilities()).with_server_info(us).with_instructions(INSTRUCTIONS)
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -110,6 +132,108 @@ impl ServerHandler for McpHandler {
         };
         let call =
             ToolCall { vault: Arc::clone(&self.vault), caller, arguments: request.arguments.unwrap_or_default() };
-        Ok(run_call(tool, call, &context, self.transport).await.into())
+        let result = run_call(tool, call, &context, self.transport).await;
+        self.log.report_call(tool.name, &result, &context).await;
+        Ok(result.into())
     }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let (caller, cursor) = (self.identify_caller(&context)?, request.and_then(|request| request.cursor));
+        let list =
+            move |vault: &McpVault, caller: &McpCaller| resources::list_resources(vault, caller, cursor.as_deref());
+        run_request(&self.vault, &caller, CallCost::Light, list).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::list_templates(&self.identify_caller(&context)?))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let caller = self.identify_caller(&context)?;
+        let read = resources::read_resource(&self.vault, &caller, &request.uri, &context, self.transport);
+        Ok(read.await?.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(prompts::list_prompts(&self.identify_caller(&context)?))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let caller = self.identify_caller(&context)?;
+        Ok(prompts::get_prompt(&caller, &self.vault.fences, &request)?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let caller = self.identify_caller(&context)?;
+        let complete =
+            move |vault: &McpVault, caller: &McpCaller| completions::complete_argument(vault, caller, &request);
+        Ok(CompleteResult::new(run_request(&self.vault, &caller, CallCost::Light, complete).await?))
+    }
+
+    #[expect(deprecated, reason = "clients of the older protocol may set a level")]
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.log.set_level(&request, &context)
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(updates::accept_filter(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let caller = self.identify_caller(context.request_context())?;
+        updates::serve_listen(&self.vault, caller, &self.changes, context).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let caller = self.identify_caller(&context)?;
+        updates::subscribe_session(&self.vault, caller, &self.changes, &self.watched, request.uri, &context).await
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.watched.forget(&request.uri);
+        Ok(())
+    }
+}
+
+/// What we can do. The lists of tools and prompts never change while a client is connected, and that of resources has no time to live.
+#[expect(deprecated, reason = "clients of the older protocol may set a log level")]
+fn build_capabilities() -> ServerCapabilities {
+    let builder = ServerCapabilities::builder().enable_tools().enable_prompts().enable_completions().enable_logging();
+    builder.enable_resources().enable_resources_subscribe().build()
 }

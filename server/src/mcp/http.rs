@@ -1,11 +1,14 @@
 //! Serves assistants over Streamable HTTP, at `/mcp` and for one wiki at `/mcp/<workspace>`.
 //!
 //! Every request carries a token and passes the checks of all interfaces before: host, caller, rate, scope. A cookie is not taken. Clients of the
-//! older protocol have sessions; a session belongs to the caller who began it and to its address.
+//! older protocol have sessions; a session belongs to the caller who began it and to its address, and is told by a stream what changes.
 
+mod bodies;
 mod sessions;
+mod streams;
 
 use super::handler::{CallerSource, McpHandler};
+use super::updates::ChangeSource;
 use super::vault::McpVault;
 use crate::access::admission::{RequestOrigin, limit_open_routes, require_scope};
 use crate::access::host::AllowedHosts;
@@ -18,14 +21,19 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use bodies::check_body;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use sessions::{SESSION_IDLE, SessionOwners, check_session};
+use sessions::{SESSION_HEADER, SessionOwners, check_session, end_idle_sessions};
 use std::sync::Arc;
+use std::time::Duration;
 use steward_vault::wiki::create::list_wikis;
+use streams::{StreamLimits, limit_stream};
 
 /// The largest request, in bytes.
 const MAX_BODY: usize = 1024 * 1024;
+/// When a session ends that nobody knows of, because its client was gone before it had an answer: a day.
+const LONGEST_SILENCE: Duration = Duration::from_secs(86_400);
 
 /// Whether a path belongs to this interface, so that its errors are JSON.
 pub(crate) fn is_mcp_path(path: &str) -> bool {
@@ -46,25 +54,33 @@ pub(crate) fn build_router(app: &SharedAppState, vault: Arc<McpVault>, hosts: &A
         .with_sse_retry(None);
     let mut sessions = LocalSessionManager::default();
     sessions.session_config = SessionConfig::default();
-    sessions.session_config.keep_alive = Some(SESSION_IDLE);
+    // Idle sessions are ended by us, because only we know whether a stream of theirs is open.
+    sessions.session_config.keep_alive = Some(LONGEST_SILENCE);
     sessions.session_config.sse_retry = None;
-    let handler = McpHandler { vault: Arc::clone(&vault), caller: CallerSource::Request, transport: "http" };
-    let service = StreamableHttpService::new(move || Ok(handler.clone()), Arc::new(sessions), config);
+    let sessions = Arc::new(sessions);
+    let (served, changes) = (Arc::clone(&vault), ChangeSource::Server(Arc::clone(app)));
+    // Each client has a handler of its own: an older one sets what it wants to be told.
+    let serve = move || Ok(McpHandler::new(Arc::clone(&served), CallerSource::Request, changes.clone(), "http"));
+    let service = StreamableHttpService::new(serve, Arc::clone(&sessions), config);
     let owners = Arc::new(SessionOwners::default());
+    tokio::spawn(end_idle_sessions(Arc::clone(&owners), sessions, app.stop.clone()));
+    let streams = StreamLimits { app: Arc::clone(app), owners: Arc::clone(&owners) };
+    let guard = |router: Router<SharedAppState>| {
+        let router = router.route_layer(from_fn(check_body));
+        let router = router.route_layer(from_fn_with_state(streams.clone(), limit_stream));
+        router.route_layer(from_fn_with_state(Arc::clone(&owners), check_session))
+    };
     // The wiki of the address is known before the session is looked at.
-    let named = Router::new()
-        .route_service("/mcp/{workspace}", service.clone())
-        .route_layer(from_fn_with_state(Arc::clone(&owners), check_session))
-        .route_layer(from_fn_with_state(vault, name_wiki));
-    let router = Router::new().route_service("/mcp", service).route_layer(from_fn_with_state(owners, check_session));
-    let router = router.merge(named).route_layer(from_fn(check_request));
+    let named = guard(Router::new().route_service("/mcp/{workspace}", service.clone()));
+    let named = named.route_layer(from_fn_with_state(vault, name_wiki));
+    let router = guard(Router::new().route_service("/mcp", service)).merge(named).route_layer(from_fn(check_request));
     // A client that finds a description of OAuth drops the token that it was given. So nobody finds one, known or not.
     let nothing = any(|| async { ProblemDetails::new(StatusCode::NOT_FOUND, NO_SUCH_PAGE).into_response() });
     let well_known = limit_open_routes(Router::new().route("/.well-known/{*rest}", nothing), app);
     require_scope(router, app, AccessScope::Read).merge(well_known)
 }
 
-/// Takes a token alone, and no request of a page of another site. There are no messages without a request yet, so nothing is to be had by GET.
+/// Takes a token alone, and no request of a page of another site. By GET a session is told what changes, so it needs a session.
 async fn check_request(request: Request, next: Next) -> Response {
     let refuse = |status, detail: &str| ProblemDetails::new(status, detail).into_response();
     let caller = request.extensions().get::<AuthenticatedCaller>();
@@ -79,6 +95,7 @@ async fn check_request(request: Request, next: Next) -> Response {
     }
     match request.method() {
         &Method::POST | &Method::DELETE => next.run(request).await,
+        &Method::GET if request.headers().contains_key(SESSION_HEADER) => next.run(request).await,
         _ => refuse(StatusCode::METHOD_NOT_ALLOWED, "send requests by POST"),
     }
 }

@@ -4,6 +4,7 @@
 
 use super::caller::McpCaller;
 use super::handler::{CallerSource, McpHandler};
+use super::updates::ChangeSource;
 use super::vault::McpVault;
 use rmcp::ServiceExt;
 use rmcp::transport::io::stdio_pipes;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// # Errors
 /// The client does not begin as the protocol says, or the pipe breaks.
 pub async fn serve_stdio(vault: McpVault, caller: McpCaller) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    let handler = McpHandler { vault: Arc::new(vault), caller: CallerSource::Fixed(caller), transport: "stdio" };
+    let handler = McpHandler::new(Arc::new(vault), CallerSource::Fixed(caller), ChangeSource::Files, "stdio");
     let service = handler.serve(stdio_pipes()).await?;
     service.waiting().await?;
     Ok(())

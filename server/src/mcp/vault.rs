@@ -105,6 +105,15 @@ impl McpVault {
         &self.root
     }
 
+    /// The names of the workspaces that a caller sees, sorted.
+    ///
+    /// # Errors
+    /// The wikis cannot be listed.
+    pub(crate) fn list_workspaces(&self, caller: &McpCaller) -> Result<Vec<String>, ToolError> {
+        let known = list_wikis(&self.root).map_err(ToolError::internal)?.into_iter().map(|(name, _)| name);
+        Ok(known.filter(|name| caller.workspace.as_ref().is_none_or(|pin| pin == name)).collect())
+    }
+
     /// Opens the workspace that a call names. A caller with one workspace need not name it.
     ///
     /// # Errors

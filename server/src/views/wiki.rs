@@ -12,6 +12,7 @@ use super::VaultViews;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use steward_domain::record::frontmatter;
+use steward_domain::wiki::finding::WikiFinding;
 use steward_domain::wiki::log::read_log;
 use steward_domain::wiki::page::may_be_page;
 use steward_domain::wiki::search::{PageFilter, PageHit, search_pages};
@@ -159,6 +160,18 @@ pub fn check_wiki_health(root: &VaultRoot, wiki: &str, now: DateTime<Utc>) -> Re
         notes: count(Severity::Info),
         findings: checked.findings.iter().take(MAX_FINDINGS).map(ToString::to_string).collect(),
     })
+}
+
+/// Lists what a check of a wiki without a model finds, sorted by file and line. It reads every page and every source. Call it on a blocking thread.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub(crate) fn list_wiki_findings(
+    root: &VaultRoot,
+    wiki: &str,
+    now: DateTime<Utc>,
+) -> Result<Vec<WikiFinding>, ReadWikiError> {
+    Ok(check_wiki(&root.path().join(find_wiki_folder(root, wiki)?), now)?.findings)
 }
 
 fn open_wiki(root: &VaultRoot, wiki: &str) -> Result<WikiFolder, ReadWikiError> {

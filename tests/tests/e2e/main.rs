@@ -25,6 +25,7 @@ mod late_leave;
 mod machine;
 mod mapped;
 mod mcp;
+mod mcp_protocol;
 mod metrics;
 mod modes;
 mod moved;

@@ -13,15 +13,15 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// A client at the other end of the pipe.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
+    pub(crate) output: Lines<BufReader<ChildStdout>>,
     next: u64,
 }
 
 impl Client {
-    async fn start(desk: &Desk, arguments: &[&str]) -> Self {
+    pub(crate) async fn start(desk: &Desk, arguments: &[&str]) -> Self {
         let mut command = Command::from(desk.steward.command(&[&["mcp", "serve"], arguments].concat()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
@@ -37,11 +37,11 @@ impl Client {
         client
     }
 
-    async fn send(&mut self, message: &Value) {
+    pub(crate) async fn send(&mut self, message: &Value) {
         self.input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
     }
 
-    async fn request(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = self.next;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
@@ -79,7 +79,7 @@ impl Client {
     }
 
     /// What an error says.
-    async fn refusal(&mut self, tool: &str, arguments: Value) -> String {
+    pub(crate) async fn refusal(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], json!(true), "{result:#}");
         let (text, meta) = (result["content"][0]["text"].as_str().unwrap(), &result["_meta"]["io.steward/error"]);
@@ -87,7 +87,7 @@ impl Client {
         text.to_owned()
     }
 
-    async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         drop(self.input);
         assert!(self.child.wait().await.unwrap().success());
     }
@@ -107,7 +107,7 @@ fn read_log(vault: &Path) -> String {
     std::fs::read_to_string(log.unwrap()).unwrap()
 }
 
-async fn ingested() -> Desk {
+pub(crate) async fn ingested() -> Desk {
     let desk = Desk::new().await;
     let worker = desk.world.worker().await;
     desk.wiki(&["init", "allotment"]).await.expect(0);
@@ -297,7 +297,7 @@ async fn hostile_words_stay_in_their_fence() {
 }
 
 /// The message in the answer to a POST: JSON, or an event of a stream.
-fn read_message(answer: &Answer) -> Value {
+pub(crate) fn read_message(answer: &Answer) -> Value {
     assert_eq!(answer.status, 200, "{answer:?}");
     let event =
         answer.body.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim).rfind(|data| !data.is_empty());
@@ -305,14 +305,14 @@ fn read_message(answer: &Answer) -> Value {
 }
 
 /// A request of the protocol's version without sessions.
-fn modern(api: &Api, method: &str, name: &str) -> (Api, Value) {
+pub(crate) fn modern(api: &Api, method: &str, name: &str) -> (Api, Value) {
     let api = api.with("mcp-protocol-version", "2026-07-28").with("mcp-method", method).with("mcp-name", name);
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"}});
     (api, meta)
 }
 
-async fn served() -> (World, Running, Api) {
+pub(crate) async fn served() -> (World, Running, Api) {
     let world = World::new().await;
     let (up, api) = api::up(&world).await;
     for wiki in ["allotment", "other"] {

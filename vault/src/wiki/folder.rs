@@ -44,7 +44,7 @@ pub enum ReadFault {
 
 /// By which a file is taken as unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct FileStat {
+pub struct FileStat {
     pub(crate) size: u64,
     /// The time of the last change, in nanoseconds since 1970.
     pub(crate) modified_ns: i64,
@@ -226,8 +226,9 @@ impl WikiFolder {
         files
     }
 
-    /// `None` if the file is not there or cannot be looked at.
-    pub(crate) fn stat(&self, file: &str) -> Option<FileStat> {
+    /// By which a file is taken as unchanged; `None` if it is not there or cannot be looked at.
+    #[must_use]
+    pub fn stat(&self, file: &str) -> Option<FileStat> {
         let FolderEntry { size, modified_ns, inode, .. } =
             FolderEntry::new(String::new(), &self.dir.symlink_metadata(file).ok()?);
         Some(FileStat { size, modified_ns, inode })

@@ -1,6 +1,7 @@
 //! Who owns which session of the older protocol.
 //!
-//! A session is that of the caller who began it, at the address where they did. For anybody else it is not there.
+//! A session is that of the caller who began it, at the address where they did. For anybody else it is not there. It ends when it had no request and no
+//! open stream for a while.
 
 use super::AddressedWiki;
 use crate::access::AuthenticatedCaller;
@@ -9,17 +10,22 @@ use axum::extract::{Request, State};
 use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use rmcp::transport::streamable_http_server::SessionManager;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// How long a session may be idle.
-pub(super) const SESSION_IDLE: Duration = Duration::from_secs(300);
+const SESSION_IDLE: Duration = Duration::from_secs(300);
 /// The most sessions of a caller.
 const MAX_SESSIONS: usize = 8;
 /// How long a caller with too many sessions waits, in seconds.
 const RETRY_AFTER: u32 = 60;
-const SESSION_HEADER: &str = "mcp-session-id";
+/// How often idle sessions are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 
 /// The caller, and the wiki that their address names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,17 +46,30 @@ impl SessionOwner {
 }
 
 impl SessionOwners {
-    /// The sessions that were used a while ago at most.
-    fn lock(&self, now: Instant) -> MutexGuard<'_, BTreeMap<String, (SessionOwner, Instant)>> {
-        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|_, (_, used)| now.duration_since(*used) < SESSION_IDLE);
-        open
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, (SessionOwner, Instant)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes out the sessions that were idle for too long.
+    fn take_idle(&self, now: Instant) -> Vec<String> {
+        let mut open = self.lock();
+        let idle = open.iter().filter(|(_, (_, used))| is_idle(*used, now)).map(|(session, _)| session.clone());
+        let idle: Vec<String> = idle.collect();
+        idle.iter().for_each(|session| drop(open.remove(session)));
+        idle
+    }
+
+    /// Notes that a session is in use.
+    pub(super) fn touch(&self, session: &str, now: Instant) {
+        if let Some((_, used)) = self.lock().get_mut(session) {
+            *used = now;
+        }
     }
 
     /// Whether a request may use a session; it is used then.
     fn may_use(&self, session: &str, owner: &SessionOwner, now: Instant) -> bool {
-        match self.lock(now).get_mut(session) {
-            Some((known, used)) if known == owner => {
+        match self.lock().get_mut(session) {
+            Some((known, used)) if known == owner && !is_idle(*used, now) => {
                 *used = now;
                 true
             }
@@ -60,7 +79,31 @@ impl SessionOwners {
 
     /// Whether a caller may begin another session.
     fn may_begin(&self, owner: &SessionOwner, now: Instant) -> bool {
-        self.lock(now).values().filter(|(known, _)| known.caller == owner.caller).count() < MAX_SESSIONS
+        let is_theirs = |known: &SessionOwner, used| known.caller == owner.caller && !is_idle(used, now);
+        self.lock().values().filter(|(known, used)| is_theirs(known, *used)).count() < MAX_SESSIONS
+    }
+}
+
+fn is_idle(used: Instant, now: Instant) -> bool {
+    now.duration_since(used) >= SESSION_IDLE
+}
+
+/// Ends sessions that are idle, until the server stops.
+pub(super) async fn end_idle_sessions(
+    owners: Arc<SessionOwners>,
+    sessions: Arc<LocalSessionManager>,
+    mut stop: watch::Receiver<bool>,
+) {
+    loop {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => return,
+            () = tokio::time::sleep(SWEEP_INTERVAL) => {}
+        }
+        for session in owners.take_idle(Instant::now()) {
+            if let Err(e) = sessions.close_session(&session.into()).await {
+                tracing::warn!("failed to end an idle session of an assistant: {e}");
+            }
+        }
     }
 }
 
@@ -84,14 +127,14 @@ pub(super) async fn check_session(State(owners): State<Arc<SessionOwners>>, requ
     }
     let response = next.run(request).await;
     match (session, read_session(response.headers())) {
-        (Some(session), _) if is_end => drop(owners.lock(Instant::now()).remove(&session)),
-        (None, Some(began)) => drop(owners.lock(Instant::now()).insert(began, (owner, Instant::now()))),
+        (Some(session), _) if is_end => drop(owners.lock().remove(&session)),
+        (None, Some(began)) => drop(owners.lock().insert(began, (owner, Instant::now()))),
         _ => {}
     }
     response
 }
 
-fn read_session(headers: &HeaderMap) -> Option<String> {
+pub(super) fn read_session(headers: &HeaderMap) -> Option<String> {
     headers.get(SESSION_HEADER).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
@@ -106,7 +149,7 @@ mod tests {
     #[test]
     fn a_session_is_its_owners_alone_until_it_was_idle() {
         let (owners, now) = (SessionOwners::default(), Instant::now());
-        owners.lock(now).insert("s".to_owned(), (owner("a", Some("x")), now));
+        owners.lock().insert("s".to_owned(), (owner("a", Some("x")), now));
         assert!(owners.may_use("s", &owner("a", Some("x")), now));
         for other in [owner("b", Some("x")), owner("a", Some("y")), owner("a", None)] {
             assert!(!owners.may_use("s", &other, now), "{other:?}");
@@ -114,6 +157,10 @@ mod tests {
         let later = now + SESSION_IDLE - Duration::from_secs(1);
         assert!(owners.may_use("s", &owner("a", Some("x")), later));
         assert!(!owners.may_use("s", &owner("a", Some("x")), later + SESSION_IDLE));
+        owners.touch("s", later + SESSION_IDLE);
+        assert!(owners.take_idle(later + SESSION_IDLE).is_empty());
+        assert_eq!(owners.take_idle(later + 2 * SESSION_IDLE), ["s"]);
+        assert!(owners.take_idle(later + 2 * SESSION_IDLE).is_empty());
     }
 
     #[test]
@@ -121,7 +168,7 @@ mod tests {
         let (owners, now) = (SessionOwners::default(), Instant::now());
         for number in 0..MAX_SESSIONS {
             assert!(owners.may_begin(&owner("a", None), now));
-            owners.lock(now).insert(number.to_string(), (owner("a", None), now));
+            owners.lock().insert(number.to_string(), (owner("a", None), now));
         }
         assert!(!owners.may_begin(&owner("a", Some("x")), now) && owners.may_begin(&owner("b", None), now));
         assert!(owners.may_begin(&owner("a", None), now + SESSION_IDLE));

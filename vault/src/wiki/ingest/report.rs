@@ -130,11 +130,8 @@ pub(super) fn describe_report(
         (None, None, Some(review)) => format!("review: {} by {}; ", review.id, escape_one_line(&review.model)),
         (None, None, None) => String::new(),
     };
-    let removed: Vec<String> = files
-        .iter()
-        .filter(|file| file.after.is_none())
-        .map(|file| escape_one_line(file.path.file()))
-        .collect();
+    let removed: Vec<String> =
+        files.iter().filter(|file| file.after.is_none()).map(|file| escape_one_line(file.path.file())).collect();
     let removals = (!removed.is_empty()).then(|| format!("removed: {}", removed.join(", ")));
     RunReport {
         run: meta.run.clone(),

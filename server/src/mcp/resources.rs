@@ -1,0 +1,138 @@
+//! Resources: the files of wikis as they are, and what a check of a wiki finds, for programs.
+//!
+//! A resource has no fence, because it is the exact bytes. It is marked as untrusted instead. Only a valid token of ours is taken out of a text. What
+//! a caller does not see is not found. A read is a line in the log, as a call is.
+
+mod contents;
+mod list;
+pub(crate) mod uri;
+
+use super::admission::CallCost;
+use super::call_log::{LoggedCall, hash_arguments};
+use super::caller::McpCaller;
+use super::error::{ERROR_KEY, ToolError, ToolErrorCode};
+use super::requests::run_request;
+use super::vault::McpVault;
+use super::workspace::Workspace;
+use crate::access::Toolset;
+use chrono::Utc;
+use rmcp::RoleServer;
+use rmcp::model::{CacheScope, ErrorData, MetaObject, ReadResourceResult, ResourceContents};
+use rmcp::service::RequestContext;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Instant;
+use uri::ResourceUri;
+
+pub(crate) use list::{RESOURCE_TEMPLATES, list_resources, list_templates, list_workspaces};
+
+/// The key that says how far a resource can be trusted.
+const TRUST_KEY: &str = "io.steward/trust";
+const UNTRUSTED: &str = "untrusted";
+/// The name of a read in the log.
+const READ: &str = "resources/read";
+
+/// How a client is answered: the words of a page may change at any moment.
+const RESOURCE_TTL_MS: u64 = 0;
+
+/// What marks a resource as the words of others.
+fn mark_untrusted() -> MetaObject {
+    let mut meta = MetaObject::new();
+    meta.0.insert(TRUST_KEY.to_owned(), json!(UNTRUSTED));
+    meta
+}
+
+/// The answer about a resource that is not there, or that the caller does not see.
+pub(crate) fn refuse_unknown(uri: &str) -> ErrorData {
+    ErrorData::resource_not_found("there is no such resource", Some(json!({"uri": uri})))
+}
+
+/// Opens the workspace of a resource; `None` if the caller does not see it.
+pub(crate) fn open_visible<'v>(
+    vault: &'v McpVault,
+    caller: &McpCaller,
+    resource: &ResourceUri,
+) -> Option<Workspace<'v>> {
+    let is_seen = caller.tools.contains(&Toolset::Wiki);
+    is_seen.then(|| vault.open_workspace(caller, Some(resource.workspace())).ok()).flatten()
+}
+
+/// Reads a resource, and logs it.
+///
+/// # Errors
+/// It is not there, too large, or cannot be read now.
+pub(crate) async fn read_resource(
+    vault: &Arc<McpVault>,
+    caller: &McpCaller,
+    uri: &str,
+    context: &RequestContext<RoleServer>,
+    transport: &'static str,
+) -> Result<ReadResourceResult, ErrorData> {
+    let (began, ts) = (Instant::now(), Utc::now());
+    let mut log = vault.log.open(ts).map_err(|e| ToolError::without_log(&e).into_protocol_error())?;
+    let resource = ResourceUri::parse(uri);
+    let read = match &resource {
+        None => Err(refuse_unknown(uri)),
+        Some(resource) => read_contents(vault, caller, resource, uri).await,
+    };
+    let arguments = [("uri".to_owned(), json!(uri))].into_iter().collect();
+    let line = LoggedCall {
+        ts,
+        id: context.id.to_string(),
+        workspace: resource.as_ref().map(ResourceUri::workspace).filter(|name| name.len() <= 96),
+        tool: READ,
+        args_hash: hash_arguments(&vault.fences, &arguments),
+        latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        result: match &read {
+            Ok(_) => "ok".to_owned(),
+            Err(e) => describe_refusal(e),
+        },
+        caller: &caller.name,
+        client: context.client_info().map(|client| client.name.chars().take(60).collect()),
+        transport,
+        protocol: context.protocol_version().map(|version| version.to_string()),
+        bytes: read.as_ref().map_or(0, count_bytes),
+    };
+    log.append(&line).map_err(|e| ToolError::without_log(&e).into_protocol_error())?;
+    let mut result = ReadResourceResult::new(vec![read?]);
+    result.ttl_ms = Some(RESOURCE_TTL_MS);
+    result.cache_scope = Some(CacheScope::Private);
+    Ok(result)
+}
+
+async fn read_contents(
+    vault: &Arc<McpVault>,
+    caller: &McpCaller,
+    resource: &ResourceUri,
+    uri: &str,
+) -> Result<ResourceContents, ErrorData> {
+    let cost = match resource {
+        ResourceUri::Lint { .. } => CallCost::Heavy,
+        ResourceUri::File { .. } | ResourceUri::Guide { .. } => CallCost::Light,
+    };
+    let (resource, uri) = (resource.clone(), uri.to_owned());
+    run_request(vault, caller, cost, move |vault, caller| contents::read_visible(vault, caller, &resource, &uri)).await
+}
+
+/// A refusal in the words of the log.
+fn describe_refusal(e: &ErrorData) -> String {
+    let code = e.data.as_ref().and_then(|data| data.get(ERROR_KEY)?.get("code")?.as_str());
+    match code {
+        Some("internal") => "error:internal".to_owned(),
+        Some(code) => format!("refused:{code}"),
+        None => format!("refused:{}", ToolErrorCode::NotFound),
+    }
+}
+
+/// How much of a resource is sent.
+fn count_bytes(contents: &ResourceContents) -> u64 {
+    let bytes = match contents {
+        ResourceContents::TextResourceContents { text, .. } => text.len(),
+        ResourceContents::BlobResourceContents { blob, .. } => blob.len(),
+        _ => 0,
+    };
+    bytes as u64
+}
+
+#[cfg(test)]
+mod tests;

