@@ -2,7 +2,7 @@
 //!
 //! [`serve_stdio`] speaks with one client over pipes, and [`http`] with many. [`handler`] lists the tools that a caller may use ([`caller`]), and [`calls`] runs one, within limits
 //! ([`admission`]) and with a line in the log ([`call_log`]). [`tool`] says what a tool is, and [`wiki`] holds those of a wiki. Outside words, such as those of pages, stand between marks that their author cannot
-//! know ([`fence`]), or in fields that say so ([`outside`]). Nothing here writes the vault.
+//! know ([`fence`]), or in fields that say so ([`outside`]). [`guide`] is what a client reads first. Nothing here writes the vault.
 
 mod admission;
 mod call_log;
@@ -11,6 +11,7 @@ mod calls;
 mod cursor;
 mod error;
 mod fence;
+mod guide;
 mod handler;
 pub(crate) mod http;
 mod outside;
@@ -25,5 +26,9 @@ mod wiki;
 mod workspace;
 
 pub use caller::McpCaller;
+pub use guide::list_guide_faults;
 pub use stdio::serve_stdio;
 pub use vault::{ConnectHolder, McpVault};
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -19,6 +19,8 @@ pub(crate) enum ToolErrorCode {
     BadCursor,
     BadGlob,
     BadPattern,
+    /// The words about a wiki take more tokens than a guide may.
+    BudgetExceeded,
     /// The process that holds the vault is not reached.
     EngineAway,
     /// The fault is ours; the log of the process says more.
@@ -57,6 +59,11 @@ impl ToolError {
     pub(crate) fn internal(what: impl ToString) -> Self {
         let fix = "Try again; if it stays, `steward doctor` and the log of the process say more";
         Self::new(ToolErrorCode::Internal, shorten_outside(&what.to_string()), fix)
+    }
+
+    /// What is wrong and what to do, without the code.
+    pub(crate) fn describe_problem(&self) -> String {
+        format!("{}. {}", self.what, self.fix)
     }
 
     pub(crate) fn into_result(self) -> CallToolResult {

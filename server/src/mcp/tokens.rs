@@ -9,7 +9,6 @@ use bpe_openai::o200k_base;
 const FACTOR: f64 = 1.15;
 
 /// The number of tokens of a text.
-#[cfg(test)]
 pub(crate) fn count_tokens(text: &str) -> usize {
     (o200k_base().count(text) as f64 * FACTOR).ceil() as usize
 }
