@@ -59,7 +59,7 @@ pub(super) fn render_situation(situation: &WikiSituation, reader: &GuideReader<'
         text: if index.is_empty() { "Nothing yet." } else { &index },
         aim: INDEX_TOKENS,
         mark: INDEX_CUT,
-        has_more: false,
+        has_more: situation.is_index_cut,
     });
     filler.close()
 }

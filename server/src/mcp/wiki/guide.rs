@@ -20,14 +20,14 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<GuideArguments>,
     result: None,
-    run: guide,
+    run: show_guide,
 };
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GuideArguments {}
 
-fn guide(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
+fn show_guide(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, GuideArguments {}) = call.open()?;
     let now = Utc::now();
     let vault = workspace.vault;

@@ -91,8 +91,9 @@ pub(crate) struct WikiSituation {
     pub(crate) overview: String,
     /// Whether there is more of it.
     pub(crate) is_overview_cut: bool,
-    /// The beginning of the index.
+    /// The index, or its beginning.
     pub(crate) index: String,
+    pub(crate) is_index_cut: bool,
 }
 
 /// Both for one wiki, of the same moment.
@@ -179,6 +180,7 @@ pub(crate) fn read_wiki_guide(root: &VaultRoot, wiki: &str, now: DateTime<Utc>) 
     let check = entries.iter().rev().find(|entry| entry.log_type == Some(LogType::Lint));
     let ingest = entries.iter().rev().find(|entry| entry.log_type == Some(LogType::Ingest));
     let (overview, is_overview_cut) = read_overview(&folder);
+    let index = contents.index.as_deref().unwrap_or_default();
     let situation = WikiSituation {
         pages: contents.pages.iter().filter(|page| page.file != OVERVIEW_FILE).count(),
         topics: count_topics(&contents),
@@ -195,7 +197,8 @@ pub(crate) fn read_wiki_guide(root: &VaultRoot, wiki: &str, now: DateTime<Utc>) 
         recent_pages: recent_pages.len(),
         overview,
         is_overview_cut,
-        index: contents.index.as_deref().unwrap_or_default().chars().take(INDEX_START).collect(),
+        index: index.chars().take(INDEX_START).collect(),
+        is_index_cut: index.chars().nth(INDEX_START).is_some(),
     };
     Ok(WikiGuide { contract: describe_contract(wiki, accepted.as_ref(), &manifest), situation })
 }
