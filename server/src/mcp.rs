@@ -2,7 +2,7 @@
 //!
 //! [`serve_stdio`] speaks with one client over pipes, and [`http`] with many. [`handler`] lists the tools that a caller may use ([`caller`]), and [`calls`] runs one, within limits
 //! ([`admission`]) and with a line in the log ([`call_log`]). [`tool`] says what a tool is, [`wiki`] holds those of a wiki and [`steward`] those of the stewards. Outside words, such as those of pages, stand between marks that their author cannot
-//! know ([`fence`]), or in fields that say so ([`outside`]). Programs read the same files as [`resources`], and are told when they change ([`updates`]); people start [`prompts`]. Nothing here writes the vault, but for the stop file and staged runs.
+//! know ([`fence`]), or in fields that say so ([`outside`]). [`guide`] is what a client reads first. Programs read the same files as [`resources`], and are told when they change ([`updates`]); people start [`prompts`]. Nothing here writes the vault, but for the stop file and staged runs.
 
 mod admission;
 mod call_log;
@@ -13,6 +13,7 @@ mod completions;
 mod cursor;
 mod error;
 mod fence;
+mod guide;
 mod handler;
 pub(crate) mod http;
 mod outside;
@@ -34,5 +35,9 @@ mod wiki;
 mod workspace;
 
 pub use caller::McpCaller;
+pub use guide::list_guide_faults;
 pub use stdio::serve_stdio;
 pub use vault::{ConnectHolder, McpVault};
+
+#[cfg(test)]
+pub(crate) mod tests;

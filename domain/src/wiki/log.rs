@@ -41,6 +41,25 @@ pub struct LogEntry {
     pub line: usize,
 }
 
+impl LogEntry {
+    /// The run that the entry names, as it stands there.
+    #[must_use]
+    pub fn find_run(&self) -> Option<&str> {
+        let rest = self.bullets.iter().find_map(|bullet| bullet.strip_prefix("run: "))?;
+        rest.split([',', ' ', ';']).next()
+    }
+
+    /// The pages that the entry names as touched: slugs, or in older logs paths.
+    #[must_use]
+    pub fn list_touched(&self) -> Vec<&str> {
+        let Some(list) = self.bullets.iter().find_map(|bullet| Some(bullet.split_once("touched: ")?.1)) else {
+            return Vec::new();
+        };
+        let names = list.split(',').map(|name| name.trim().trim_start_matches("[[").trim_end_matches("]]"));
+        names.filter(|name| !name.is_empty()).collect()
+    }
+}
+
 /// What reading a log came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogReading {
@@ -126,6 +145,11 @@ mod tests {
         let [entry] = read.entries.as_slice() else { panic!("{read:?}") };
         assert_eq!((entry.at, entry.log_type, &entry.bullets, entry.line), (at, Some(LogType::Ingest), &bullets, 3));
         assert_eq!(read.findings, []);
+        assert_eq!((entry.find_run(), entry.list_touched()), (Some("r-1"), vec!["plot-12"]));
+        let text = "## [2026-04-05] ingest | a\n- source: lease; touched: [[a]], concepts/b.md, [[overview]]\n## [2026-04-06] lint | b\n";
+        let read = read_log(text);
+        assert_eq!(read.entries[0].list_touched(), ["a", "concepts/b.md", "overview"]);
+        assert_eq!((read.entries[1].find_run(), read.entries[1].list_touched()), (None, Vec::new()));
     }
 
     #[test]

@@ -92,6 +92,12 @@ impl WikiPage {
         find_metadata(self.document.fields(), &["steward", "summary"]).is_some_and(Value::is_string)
     }
 
+    /// Whether a person pinned it, so that it is shown first.
+    #[must_use]
+    pub fn is_pinned(&self) -> bool {
+        find_metadata(self.document.fields(), &["steward", "pinned"]) == Some(&Value::Bool(true))
+    }
+
     /// When a person found the page still right.
     #[must_use]
     pub fn find_confirmed_at(&self) -> Option<DateTime<Utc>> {

@@ -246,6 +246,11 @@ mod tests {
         let kept = before.lines().filter(|line| !line.contains("updated_at") && !line.starts_with("sources"));
         assert!(kept.clone().all(|line| after.lines().any(|other| other == line)), "{after}");
         assert!(after.find("\n## From").unwrap() < after.find("\n[^c").unwrap(), "{after}");
+        let pinned = before.replace("  steward:\n", "  steward:\n    pinned: true\n");
+        let pinned = read_page("entities/plot-12.md", pinned.as_bytes()).page.unwrap();
+        let after = append_section(&pinned, &section, "letter", "2026-11-23T09:15:04Z".parse().unwrap()).unwrap();
+        let after = read_page("entities/plot-12.md", after.as_bytes()).page.unwrap();
+        assert!(pinned.is_pinned() && after.is_pinned(), "{}", after.document.as_str());
         // A page without a line break at its end, and without footnotes.
         let bare = "---\nschema: knowledge.entry/v1\nslug: a-page\nkind: entity\ntitle: A\nupdated_at: \"2026-11-22T09:15:04Z\"\n---\nWords";
         let read = read_page("entities/a-page.md", bare.as_bytes()).page.unwrap();

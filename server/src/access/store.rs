@@ -122,7 +122,7 @@ impl SecretStore {
     }
 
     /// Reads a key; `None` if it is missing or too short.
-    pub(super) fn read_key(&self, name: &str) -> Result<Option<String>, AccessError> {
+    pub(crate) fn read_key(&self, name: &str) -> Result<Option<String>, AccessError> {
         let path = self.dir.join("keys").join(name);
         match fs::read_to_string(&path) {
             Ok(key) => Ok(Some(key).filter(|key| key.len() >= LEAST_KEY)),

@@ -10,7 +10,7 @@ use super::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolVisibility};
 use super::vault::McpVault;
 use chrono::Utc;
 use rmcp::RoleServer;
-use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
+use rmcp::model::{CallToolResult, ContentBlock, MetaObject, ProgressNotificationParam};
 use rmcp::service::RequestContext;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -101,11 +101,13 @@ async fn run_tool(tool: &ToolDefinition, call: ToolCall) -> Result<ToolAnswer, T
 }
 
 /// Gives an answer its form. The text of structured results is the same JSON, in one fence.
-fn render(vault: &McpVault, tool: &ToolDefinition, answer: ToolAnswer) -> CallToolResult {
+pub(super) fn render(vault: &McpVault, tool: &ToolDefinition, answer: ToolAnswer) -> CallToolResult {
     match answer {
-        ToolAnswer::Text(blocks) => {
-            let clean = blocks.iter().map(|block| remove_tokens(&vault.secrets, block).into_owned());
-            CallToolResult::success(clean.map(ContentBlock::text).collect())
+        ToolAnswer::Text(blocks) => render_text(vault, &blocks),
+        ToolAnswer::TextWithMeta { blocks, meta } => {
+            let mut result = render_text(vault, &blocks);
+            result.meta = Some(MetaObject(meta));
+            result
         }
         ToolAnswer::Value(mut value) => {
             remove_tokens_from_value(&vault.secrets, &mut value);
@@ -115,6 +117,11 @@ fn render(vault: &McpVault, tool: &ToolDefinition, answer: ToolAnswer) -> CallTo
             result
         }
     }
+}
+
+fn render_text(vault: &McpVault, blocks: &[String]) -> CallToolResult {
+    let clean = blocks.iter().map(|block| remove_tokens(&vault.secrets, block).into_owned());
+    CallToolResult::success(clean.map(ContentBlock::text).collect())
 }
 
 /// The size of an answer as it is sent, without the frame of the protocol.

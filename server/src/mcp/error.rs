@@ -19,6 +19,8 @@ pub(crate) enum ToolErrorCode {
     BadCursor,
     BadGlob,
     BadPattern,
+    /// The words about a wiki take more tokens than a guide may.
+    BudgetExceeded,
     /// The process that holds the vault is not reached.
     EngineAway,
     /// The fault is ours; the log of the process says more.
@@ -77,6 +79,11 @@ impl ToolError {
             }
             _ => ErrorData::internal_error(self.to_string(), Some(data)),
         }
+    }
+
+    /// What is wrong and what to do, without the code.
+    pub(crate) fn describe_problem(&self) -> String {
+        format!("{}. {}", self.what, self.fix)
     }
 
     pub(crate) fn into_result(self) -> CallToolResult {

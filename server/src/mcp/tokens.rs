@@ -9,7 +9,6 @@ use bpe_openai::o200k_base;
 const FACTOR: f64 = 1.15;
 
 /// The number of tokens of a text.
-#[cfg(test)]
 pub(crate) fn count_tokens(text: &str) -> usize {
     (o200k_base().count(text) as f64 * FACTOR).ceil() as usize
 }
@@ -26,20 +25,42 @@ pub(crate) fn cut_to_tokens(text: &str, limit: usize) -> &str {
     if text.len() as f64 * FACTOR <= limit as f64 || has_at_most(text, limit) {
         return text;
     }
-    // No token has more than 128 bytes, so what lies beyond need not be counted.
-    let (mut fits, mut exceeds) = (0, floor_boundary(text, text.len().min(limit.saturating_mul(128))) + 1);
-    while fits + 1 < exceeds {
-        let middle = floor_boundary(text, usize::midpoint(fits, exceeds));
-        if middle <= fits {
-            break;
-        }
-        if has_at_most(&text[..middle], limit) { fits = middle } else { exceeds = middle }
+    let mut end = find_end(text, (limit as f64 / FACTOR) as usize);
+    // What follows a word may decide how it is divided, so the cut text is counted again.
+    while end > 0 && !has_at_most(&text[..end], limit) {
+        end = floor_boundary(text, end - 1);
     }
-    let cut = &text[..fits.min(text.len())];
+    let cut = &text[..end];
     match cut.rfind('\n') {
-        Some(at) if fits < text.len() && at > fits / 2 => &cut[..=at],
+        Some(at) if end < text.len() && at > end / 2 => &cut[..=at],
         _ => cut,
     }
+}
+
+/// Where about so many tokens of a text end. It is read only so far.
+fn find_end(text: &str, tokens: usize) -> usize {
+    let tokenizer = o200k_base();
+    let (mut end, mut left) = (0, tokens);
+    for piece in tokenizer.split(text) {
+        if let Some(count) = tokenizer.bpe.count_till_limit(piece.as_bytes(), left) {
+            (end, left) = (end + piece.len(), left - count);
+            continue;
+        }
+        // No token has more than 128 bytes, so what lies beyond need not be counted.
+        let (mut fits, mut exceeds) = (0, floor_boundary(piece, left.saturating_mul(128)) + 1);
+        while fits + 1 < exceeds {
+            let middle = floor_boundary(piece, usize::midpoint(fits, exceeds));
+            if middle <= fits {
+                break;
+            }
+            match tokenizer.bpe.count_till_limit(&piece.as_bytes()[..middle], left) {
+                Some(_) => fits = middle,
+                None => exceeds = middle,
+            }
+        }
+        return end + fits;
+    }
+    end
 }
 
 fn floor_boundary(text: &str, at: usize) -> usize {

@@ -81,6 +81,11 @@ pub(crate) struct ToolCall {
 pub(crate) enum ToolAnswer {
     /// Blocks of text; outside words in them are fenced.
     Text(Vec<String>),
+    /// The same, with facts about them for programs.
+    TextWithMeta {
+        blocks: Vec<String>,
+        meta: JsonObject,
+    },
     Value(Value),
 }
 

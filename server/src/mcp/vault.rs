@@ -24,7 +24,7 @@ use steward_vault::wiki::create::list_wikis;
 use steward_vault::wiki::folder::WikiFolder;
 
 /// The key from which the marks of fences follow.
-const FENCE_KEY: &str = "mcp";
+pub(crate) const FENCE_KEY: &str = "mcp";
 
 /// Reaches the process that holds the vault, when a call first needs it. An error says why it cannot be reached.
 pub type ConnectHolder = Arc<dyn Fn() -> BoxFuture<'static, Result<ResolutionClient, String>> + Send + Sync>;

@@ -4,8 +4,10 @@
 
 mod follow;
 mod grep;
+mod guide;
 mod history;
 mod list;
+mod overview;
 mod read;
 mod search;
 mod sources;
@@ -14,8 +16,18 @@ mod why;
 use super::tool::ToolDefinition;
 
 /// The tools, in the order of the list.
-pub(crate) const WIKI_TOOLS: &[ToolDefinition] =
-    &[list::TOOL, grep::TOOL, search::TOOL, read::TOOL, follow::TOOL, history::TOOL, sources::TOOL, why::TOOL];
+pub(crate) const WIKI_TOOLS: &[ToolDefinition] = &[
+    guide::TOOL,
+    overview::TOOL,
+    list::TOOL,
+    grep::TOOL,
+    search::TOOL,
+    read::TOOL,
+    follow::TOOL,
+    history::TOOL,
+    sources::TOOL,
+    why::TOOL,
+];
 
 #[cfg(test)]
 mod tests;

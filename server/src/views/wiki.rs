@@ -3,6 +3,7 @@
 //! All of it is read from files and audit records, so it is the same whether or not a process serves the vault. Texts of pages
 //! and sources are untrusted.
 
+pub(crate) mod guide;
 mod index;
 mod page;
 mod run;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use steward_domain::record::frontmatter;
 use steward_domain::wiki::finding::WikiFinding;
 use steward_domain::wiki::log::read_log;
-use steward_domain::wiki::page::may_be_page;
+use steward_domain::wiki::page::{WikiPage, may_be_page};
 use steward_domain::wiki::search::{PageFilter, PageHit, search_pages};
 use steward_domain::wiki::{LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES};
 use steward_vault::files::root::VaultRoot;
@@ -23,7 +24,7 @@ use steward_vault::wiki::folder::WikiFolder;
 use steward_vault::wiki::health::check_wiki;
 use steward_vault::wiki::search::search_indexed;
 use steward_vault::wiki::staged::StagedRuns;
-use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
+use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki_pages};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
@@ -128,6 +129,14 @@ pub(crate) async fn read_wikis<T: Send + 'static>(
 pub fn list_wiki_pages(root: &VaultRoot, wiki: &str) -> Result<Vec<String>, ReadWikiError> {
     let files = open_wiki(root, wiki)?.read_some(&[]).files;
     Ok(files.into_iter().filter(|file| may_be_page(file)).collect())
+}
+
+/// The pages of a wiki, by file. Those that did not change are not read again. Call it on a blocking thread.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub(crate) fn list_wiki_page_contents(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiPage>, ReadWikiError> {
+    Ok(read_wiki_pages(root, wiki, &find_wiki_folder(root, wiki)?)?.contents.pages)
 }
 
 impl VaultViews {

@@ -125,11 +125,24 @@ async fn an_assistant_finds_a_claim_and_follows_it_to_the_very_words() {
     let listed = client.request("tools/list", json!({})).await;
     let names: Vec<&str> =
         listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    let (wiki_tools, steward_tools) = names.split_at(8);
-    assert_eq!(wiki_tools, ["list", "grep", "search", "read", "follow", "history", "sources", "why"]);
+    let (wiki_tools, steward_tools) = names.split_at(10);
+    assert_eq!(
+        wiki_tools,
+        ["guide", "overview", "list", "grep", "search", "read", "follow", "history", "sources", "why"]
+    );
     assert!(steward_tools.iter().all(|name| name.starts_with("steward_")), "{steward_tools:?}");
     assert_eq!(steward_tools.last(), Some(&"steward_stop"), "who may not resolve sees no tool for it");
     let wiki = json!("allotment");
+    let guide = client.call("guide", json!({"workspace": wiki})).await;
+    assert!(guide.get("structuredContent").is_none(), "{guide:#}");
+    let [first, second] = guide["content"].as_array().unwrap().as_slice() else { panic!("{guide:#}") };
+    assert!(first["text"].as_str().unwrap().starts_with("# Workspace `allotment`\n"), "{guide:#}");
+    assert!(second["text"].as_str().unwrap().contains("\n## Log\n"), "{guide:#}");
+    assert_eq!(guide["_meta"]["io.steward/guide"]["l0"]["limit"], 500, "{guide:#}");
+    let overview =
+        client.value("overview", json!({"workspace": wiki, "include": ["tree", "recent", "findings"]})).await;
+    assert!(overview["tree"].as_array().unwrap().iter().any(|row| row["path"] == "wiki/concepts"), "{overview:#}");
+    assert!(overview["findings"].is_array() && overview.get("pinned").is_none(), "{overview:#}");
     let found = client.value("search", json!({"workspace": wiki, "query": "stopcock valve"})).await;
     assert_eq!(found["hits"][0]["path"], "wiki/concepts/stopcock.md", "{found:#}");
     let read = client.call("read", json!({"workspace": wiki, "path": "wiki/concepts/stopcock.md"})).await;

@@ -175,7 +175,7 @@ impl WikiFolder {
         match self.read_stamped(file, MAX_PAGE_BYTES) {
             Ok((bytes, stamp)) => (read_page(file, &bytes), Some(stamp)),
             // A large file of another tool is none of our business.
-            Err(ReadFault::TooLarge(_)) if !self.read_start(file).is_ok_and(|start| names_a_page(&start)) => {
+            Err(ReadFault::TooLarge(_)) if !self.read_start(file, START).is_ok_and(|start| names_a_page(&start)) => {
                 (PageReading::default(), None)
             }
             Err(fault) => {
@@ -261,10 +261,13 @@ impl WikiFolder {
         Ok((take_bounded(file, meta.len(), limit)?, FileStamp::new(&meta)))
     }
 
-    /// The first bytes of a file that is too large to be read.
-    fn read_start(&self, file: &str) -> Result<Vec<u8>, ReadFault> {
+    /// The first bytes of a file, at most so many, however large it is.
+    ///
+    /// # Errors
+    /// [`ReadFault`].
+    pub fn read_start(&self, file: &str, limit: u64) -> Result<Vec<u8>, ReadFault> {
         let mut bytes = Vec::new();
-        self.open_file(file)?.take(START).read_to_end(&mut bytes)?;
+        self.open_file(file)?.take(limit).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 

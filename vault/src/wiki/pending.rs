@@ -55,18 +55,21 @@ pub fn list_pending(
     contents: &WikiContents,
     limit: usize,
 ) -> Result<Vec<FoundSource>, WikiRunError> {
+    let range = format!("{SOURCES_FOLDER}/")..format!("{SOURCES_FOLDER}0");
+    let is_open = |path: &&String| find_format(path).is_some() && !contents.provenance.sources.contains_key(*path);
+    let open: Vec<&String> = contents.files.range(range).filter(is_open).collect();
+    // Where every source became pages, no record is read.
+    if open.is_empty() {
+        return Ok(Vec::new());
+    }
     let committed = list_runs(root, Some(wiki)).map_err(ReadWikiError::from)?;
     let rejected = list_rejected_runs(root, Some(wiki), usize::MAX).map_err(ReadWikiError::from)?;
     let recorded = committed.into_iter().chain(rejected).filter_map(|run| run.source);
     let staged = StagedRuns::new(root).list()?.into_iter().filter(|run| run.meta.wiki == wiki);
     let staged = staged.filter_map(|run| run.meta.source);
     let seen: BTreeSet<String> = recorded.chain(staged).map(|source| source.path).collect();
-    let range = format!("{SOURCES_FOLDER}/")..format!("{SOURCES_FOLDER}0");
-    let is_pending = |path: &&String| {
-        find_format(path).is_some() && !contents.provenance.sources.contains_key(*path) && !seen.contains(*path)
-    };
     let find = |path: &String| find_registered(contents, path).unwrap_or(FoundSource::Unregistered(path.clone()));
-    Ok(contents.files.range(range).filter(is_pending).map(find).take(limit).collect())
+    Ok(open.into_iter().filter(|path| !seen.contains(*path)).map(find).take(limit).collect())
 }
 
 /// The sources that had no unattended run yet, of those that are pending.

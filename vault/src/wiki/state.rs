@@ -91,6 +91,43 @@ pub fn find_wiki_folder(root: &VaultRoot, name: &str) -> Result<String, ReadWiki
     }
 }
 
+/// The pages and files of a wiki, and what is in force for it.
+pub struct WikiPages {
+    pub contents: WikiContents,
+    pub manifest: EffectiveManifest,
+    /// `None` if nobody has accepted the wiki.
+    pub accepted: Option<AcceptedFiles>,
+}
+
+/// Reads the pages of the wiki in a folder of the vault, without the files that only a run needs. What did not change is not read
+/// again.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub fn read_wiki_pages(root: &VaultRoot, name: &str, folder: &str) -> Result<WikiPages, ReadWikiError> {
+    let failed = |source| ReadWikiError::Io { path: folder.to_owned(), source };
+    let opened = WikiFolder::open(&root.path().join(folder)).map_err(failed)?;
+    let contents = opened.read_changed(root.read_cache());
+    let accepted = accept::find_accepted(root, name)?;
+    let manifest = find_manifest(root, &opened, accepted.as_ref(), contents.index.as_deref().map(str::as_bytes));
+    Ok(WikiPages { contents, manifest, accepted })
+}
+
+/// The manifest that is in force for a wiki. No page is read.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub fn read_manifest(
+    root: &VaultRoot,
+    name: &str,
+    accepted: Option<&AcceptedFiles>,
+) -> Result<EffectiveManifest, ReadWikiError> {
+    let folder = find_wiki_folder(root, name)?;
+    let opened = WikiFolder::open(&root.path().join(&folder))
+        .map_err(|source| ReadWikiError::Io { path: folder.clone(), source })?;
+    Ok(find_manifest(root, &opened, accepted, None))
+}
+
 /// Reads the wiki in a folder of the vault.
 ///
 /// # Errors

@@ -8,6 +8,7 @@ mod disks;
 mod mapping;
 mod records;
 mod server;
+mod wikis;
 
 use crate::cli::DoctorArgs;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
@@ -244,6 +245,7 @@ async fn check_vault(
     check_local_clock(&root, findings);
     check_ledger(config, &root, operator, findings).await?;
     records::check_records(config, &root, matches!(holder, VaultHolder::Runs(_)), findings).await?;
+    wikis::check_guides(&root, &state, findings);
     let seen = crate::fleet::find_seen_chain(config).await;
     match steward_vault::action::chain::verify_chain_beyond(&root, seen.as_ref()) {
         Ok(v) if v.faults.is_empty() => findings.add_ok("audit", super::audit::describe_intact_chain(&v)),

@@ -173,6 +173,9 @@ mod tests {
             "An extract.\n\n# Plot\n\nMine.\n\n## From letter\n\nIt goes on.[^b]\n\n[^b]: letter — \"It goes on.\"\n";
         assert!(left.ends_with(&format!("---\n{expected}")), "{left}");
         assert!(!left.contains("lease") && left.contains("letter") && !left.contains("summary: It"), "{left}");
+        let pinned = page(now).replace("{summary: It ends.}", "{summary: It ends., pinned: true}");
+        let left = take_out_blocks(None, &page(MADE), &pinned).unwrap();
+        assert!(left.contains("pinned: true"), "a person pinned it: {left}");
     }
 
     #[test]

@@ -86,7 +86,7 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let mut by_run: BTreeMap<String, LogEntry> = BTreeMap::new();
     let mut entries: Vec<(DateTime<Utc>, HistoryEntry)> = Vec::new();
     for entry in logged {
-        match find_run(&entry) {
+        match entry.find_run().map(str::to_owned) {
             Some(run) => drop(by_run.insert(run, entry)),
             None => entries.push((entry.at, describe_entry(entry, None))),
         }
@@ -120,12 +120,6 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let truncated = entries.len() > limit;
     let entries = entries.into_iter().take(limit).map(|(_, entry)| entry).collect();
     answer_value(&HistoryResult { entries, truncated })
-}
-
-/// The run that an entry of the log names.
-fn find_run(entry: &LogEntry) -> Option<String> {
-    let rest = entry.bullets.iter().find_map(|bullet| bullet.strip_prefix("run: "))?;
-    Some(rest.split([',', ' ', ';']).next().unwrap_or_default().to_owned())
 }
 
 fn describe_entry(entry: LogEntry, run: Option<String>) -> HistoryEntry {

@@ -105,6 +105,22 @@ fn a_page_of_the_same_title_is_extended_and_keeps_every_byte() {
 }
 
 #[test]
+fn a_page_that_a_person_pinned_stays_pinned_when_a_model_extends_it() {
+    let mut desk = Desk::new();
+    let pinned = PLOT.replace("confidence: 0.7\n", "confidence: 0.7\nmetadata:\n  steward:\n    pinned: true\n");
+    desk.pages = vec![read_page("entities/plot-12.md", pinned.as_bytes()).page.unwrap()];
+    assert!(desk.pages[0].is_pinned() && !Desk::new().pages[0].is_pinned());
+    let input = desk.input();
+    let mut draft = RunDraft::new(&input);
+    let content = format!(
+        "---\nmetadata: {{steward: {{pinned: false}}}}\n---\n# Plot 12\n\nThe lease ends on 31 March 2027.[^c6107d23f]\n\nMy own note.\n\nThe council extends it.[^1]\n\n[^1]: \"{QUOTE}\""
+    );
+    assert_eq!(run(&mut draft, &write("entity", "Plot 12", &content)), "Written: plot-12.md");
+    let text = read(&draft, "entities/plot-12.md");
+    assert!(read_page("entities/plot-12.md", text.as_bytes()).page.unwrap().is_pinned(), "{text}");
+}
+
+#[test]
 fn what_stood_on_a_page_cannot_be_lost_or_reworded() {
     let desk = Desk::new();
     let input = desk.input();
