@@ -19,11 +19,16 @@ pub(crate) enum ToolErrorCode {
     BadCursor,
     BadGlob,
     BadPattern,
+    /// The revision is none of the clone.
+    BadRev,
     /// The process that holds the vault is not reached.
     EngineAway,
     /// The fault is ours; the log of the process says more.
     Internal,
     LogUnavailable,
+    /// Several clones belong to the wiki, and the call names none.
+    ManyClones,
+    NoClone,
     NoFootnote,
     NoPages,
     NoSection,

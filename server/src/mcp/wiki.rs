@@ -2,20 +2,41 @@
 //!
 //! All of them read alone. Their order is that of the list that clients see.
 
+mod events;
 mod follow;
+mod git_blame;
+mod git_log;
+mod git_show;
 mod grep;
 mod history;
 mod list;
 mod read;
 mod search;
 mod sources;
+mod stream_events;
+mod subscriptions;
+mod timeline;
 mod why;
 
 use super::tool::ToolDefinition;
 
 /// The tools, in the order of the list.
-pub(crate) const WIKI_TOOLS: &[ToolDefinition] =
-    &[list::TOOL, grep::TOOL, search::TOOL, read::TOOL, follow::TOOL, history::TOOL, sources::TOOL, why::TOOL];
+pub(crate) const WIKI_TOOLS: &[ToolDefinition] = &[
+    list::TOOL,
+    grep::TOOL,
+    search::TOOL,
+    read::TOOL,
+    follow::TOOL,
+    history::TOOL,
+    sources::TOOL,
+    subscriptions::TOOL,
+    events::TOOL,
+    timeline::TOOL,
+    git_log::TOOL,
+    git_show::TOOL,
+    git_blame::TOOL,
+    why::TOOL,
+];
 
 #[cfg(test)]
 mod tests;

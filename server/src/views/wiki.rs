@@ -3,6 +3,7 @@
 //! All of it is read from files and audit records, so it is the same whether or not a process serves the vault. Texts of pages
 //! and sources are untrusted.
 
+mod events;
 mod index;
 mod page;
 mod run;
@@ -26,6 +27,7 @@ use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
+pub(crate) use events::{ListedEvent, read_stream_event};
 pub(crate) use index::WikiIndex;
 pub use page::{WikiClaimView, WikiPageView, find_wiki_page};
 pub use run::{

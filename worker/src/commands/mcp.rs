@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &StewardConfig, command: McpCommand) -> anyhow::
         let settings = settings.clone();
         Box::pin(async move { connect_to_holder(&settings).await.map_err(|e| format!("{e:#}")) })
     });
-    let vault = McpVault::open(root, &config.state_dir()?, connect)?;
+    let vault = McpVault::open(root, &config.state_dir()?, connect)?.with_attachments(config.attachments.clone());
     serve_stdio(vault, caller).await.map_err(|e| anyhow!("the client could not be served: {e}"))?;
     Ok(CommandExit::Ok)
 }

@@ -27,7 +27,7 @@ impl WikiIndex {
         Self { state: PathBuf::new(), opened: OnceCell::new_with(Some(Some(index))) }
     }
 
-    async fn open(&self) -> Option<&Index> {
+    pub(super) async fn open(&self) -> Option<&Index> {
         let open = async || match self.state.join(FILE).exists() {
             true => Index::open(&self.state).await.ok(),
             false => None,
