@@ -4,6 +4,7 @@
 //! that no steward judges. All of this is untrusted data.
 
 pub mod extract;
+pub mod references;
 pub mod route;
 pub mod signal;
 pub mod stance;

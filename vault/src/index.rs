@@ -57,6 +57,7 @@ pub use read::signals::{SignalFilter, SignalRow, TimelineRow};
 pub use read::tasks::{TaskFilter, TaskRow};
 pub use read::why::{SubjectRow, WeighedSignal};
 pub use signals::SignalsView;
+pub use signals::events::{EventSignal, StreamEventRow};
 pub use signals::route::{DeferralBasis, RouteDeferral, RouteFacts, RouteFactsQuery};
 pub use signals::streams::{StreamCount, StreamIngestion};
 pub use store::check::{DifferenceKind, IndexDifference};

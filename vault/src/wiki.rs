@@ -24,6 +24,7 @@ pub mod lint_log;
 pub mod metrics;
 pub mod pending;
 pub mod quotes;
+pub mod raw_search;
 pub mod rejected;
 pub mod request;
 pub mod revert;

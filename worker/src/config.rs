@@ -16,7 +16,6 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use steward_activities::signals::purge::KEEP_EVENTS_DAYS;
 use steward_activities::signals::streams::StreamConfig;
 use steward_activities::tracker::TrackerConfig;
 use steward_domain::fleet::names::VaultNames;
@@ -29,6 +28,7 @@ use steward_domain::wiki::gates::WikiSettings;
 use steward_domain::wiki::run::WikiMode;
 use steward_server::access::proxy::TrustedProxies;
 use steward_server::http::listen::CertificateFiles;
+use steward_server::mcp::attachments::AttachmentsByWiki;
 use steward_server::views::schedules::registered::CHECK_SECONDS;
 use steward_vault::files::root::OWN_FOLDER;
 use toml::Value;
@@ -47,6 +47,7 @@ mod sources;
 mod streams;
 pub(crate) mod user_file;
 mod web;
+mod wikis;
 
 pub(crate) use backup::BackupSettings;
 pub(crate) use fleet::FleetMembership;
@@ -116,7 +117,7 @@ struct RawConfig {
     temporal_ui: Option<String>,
     server: Option<String>,
     streams: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
-    wiki: BTreeMap<String, WikiSettings>,
+    wiki: BTreeMap<wikis::WikiName, wikis::WikiTable>,
     tracker: Option<serde_json::Map<String, serde_json::Value>>,
     cadence: Cadence,
     caps: CallCaps,
@@ -165,6 +166,8 @@ pub(crate) struct StewardConfig {
     pub(crate) reversal_budget: f64,
     /// What may happen in each wiki that nobody asked for.
     pub(crate) wikis: Arc<BTreeMap<String, WikiSettings>>,
+    /// The streams and clones that belong to each wiki, for assistants.
+    pub(crate) attachments: AttachmentsByWiki,
     /// Whether assistants are served over HTTP.
     pub(crate) mcp: bool,
     /// What happens to a run of a wiki that a person asked for and that passed.
@@ -281,13 +284,15 @@ impl StewardConfig {
         Ok(Self { origins, ..Self::from_raw(raw)? })
     }
 
-    fn from_raw(raw: RawConfig) -> anyhow::Result<Self> {
+    fn from_raw(mut raw: RawConfig) -> anyhow::Result<Self> {
         let mut warnings = Vec::new();
         let policy = read_policy(&raw, &mut warnings);
         let budget = raw.reversal_budget.as_ref();
         let reversal_budget = read_threshold("STEWARD_REVERSAL_BUDGET", budget, REVERSAL_BUDGET, &mut warnings);
         ports::check_distinct_ports(raw.temporal_port, raw.temporal_ui_port)?;
         let fleet = fleet::read_membership(raw.tenant.clone(), raw.fleet_db.clone())?;
+        let streams = streams::read_streams(std::mem::take(&mut raw.streams))?;
+        let (wikis, attachments) = wikis::read_wikis(std::mem::take(&mut raw.wiki), &streams)?;
         let default_ceiling = read_ceiling("STEWARD_DEFAULT_CEILING", raw.default_ceiling.as_deref(), &mut warnings);
         Ok(Self {
             policy,
@@ -302,7 +307,8 @@ impl StewardConfig {
             default_ceiling,
             live_per_source_day: raw.live_per_source_day.unwrap_or(LIVE_PER_SOURCE_DAY),
             reversal_budget,
-            wikis: Arc::new(raw.wiki),
+            wikis: Arc::new(wikis),
+            attachments,
             wiki_mode: read_wiki_mode(raw.wiki_mode.as_deref(), &mut warnings),
             task_queue: fleet::choose_task_queue(raw.task_queue, fleet.as_ref())?,
             fleet,
@@ -316,8 +322,8 @@ impl StewardConfig {
             workflow_task_timeout: Duration::from_secs(raw.workflow_task_timeout_seconds.unwrap_or(10).clamp(1, 120)),
             operator: raw.operator.or_else(|| std::env::var("USER").ok()).unwrap_or_else(|| "operator".into()),
             stamp_files: raw.stamp_files.unwrap_or(false),
-            keep_events_days: read_keep_events_days(raw.keep_events_days)?,
-            streams: streams::read_streams(raw.streams)?,
+            keep_events_days: streams::read_keep_events_days(raw.keep_events_days)?,
+            streams,
             tracker: raw.tracker.map(TrackerConfig::read).transpose().map_err(anyhow::Error::msg)?,
             webhook_listen: raw.webhook_listen.unwrap_or(WEBHOOK_LISTEN),
             listen: raw.listen,
@@ -383,14 +389,6 @@ fn canonicalize_folder(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
         bail!("{setting} is {}, whose name is not UTF-8: rename that folder", canonical.display());
     }
     Ok(canonical)
-}
-
-/// At least one day, because with less an event could be removed right after its extraction.
-fn read_keep_events_days(days: Option<u32>) -> anyhow::Result<u32> {
-    match days.unwrap_or(KEEP_EVENTS_DAYS) {
-        days @ 1..=36_500 => Ok(days),
-        other => bail!("STEWARD_KEEP_EVENTS_DAYS is {other}, expected 1 to 36500"),
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::record::path::{PathError, RecordKind, RecordPath, is_slug};
 use crate::record::plain_text;
 use crate::signals::signal::MAX_SOURCE_CHARS;
 use crate::time;
-use chrono::{DateTime, Datelike, Utc};
+use chrono::{DateTime, Datelike, NaiveDateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
@@ -179,6 +179,16 @@ impl StreamEvent {
     }
 }
 
+/// When an event happened: when its source says, as the name of its file has it, but never after it was received.
+///
+/// A sender chooses the time of a source. One in the future would keep the event at the top of every list.
+#[must_use]
+pub fn find_event_time(path: &RecordPath, received_at: DateTime<Utc>) -> DateTime<Utc> {
+    let name = path.slug().rsplit('/').next().unwrap_or_default();
+    let stated = name.split_once('-').and_then(|(at, _)| NaiveDateTime::parse_from_str(at, "%Y%m%dT%H%M%S%3fZ").ok());
+    stated.map_or(received_at, |at| at.and_utc().min(received_at))
+}
+
 /// The text line by line, without invisible characters, and whether it was cut to [`MAX_TEXT_BYTES`].
 fn normalize_text(text: &str) -> (String, bool) {
     let mut end = text.len().min(MAX_TEXT_BYTES);
@@ -242,6 +252,20 @@ mod tests {
             assert_eq!((event.origin_at.is_some(), event.record_path().is_ok()), (kept, true), "{text}");
             assert_eq!(read_back(&StreamEvent { pattern: "x:y".into(), ..event.clone() }).origin_at, event.origin_at);
         }
+    }
+
+    #[test]
+    fn an_event_happened_when_its_source_says_but_not_after_it_came() {
+        let time_of = |origin: Option<&str>| {
+            let origin_at = origin.and_then(time::parse);
+            let event = StreamEvent { origin_at, ..event("x") };
+            time::format_seconds(find_event_time(&event.record_path().unwrap(), at()))
+        };
+        assert_eq!(time_of(Some("2026-11-19T10:00:00Z")), "2026-11-19T10:00:00Z");
+        assert_eq!(time_of(Some("2031-01-01T00:00:00Z")), "2026-11-20T08:00:00Z");
+        assert_eq!(time_of(None), "2026-11-20T08:00:00Z");
+        let renamed = RecordPath::parse("stream/mail/notes-of-mine.md").unwrap();
+        assert_eq!(find_event_time(&renamed, at()), at());
     }
 
     #[test]

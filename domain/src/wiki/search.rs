@@ -96,59 +96,78 @@ pub fn choose_words(holders: &BTreeMap<String, usize>, pages: usize) -> Vec<&str
     used.map(|(word, _)| word.as_str()).collect()
 }
 
-/// A page with how often it holds each word of a query.
-struct RankedPage<'p> {
-    page: &'p WikiPage,
+/// How often a text holds each word of a query.
+#[derive(Clone, Debug)]
+pub struct WordCounts {
+    /// In words.
     length: usize,
     counts: BTreeMap<String, usize>,
+}
+
+impl WordCounts {
+    /// Counts the words of a query among those of a text.
+    #[must_use]
+    pub fn new(text: impl Iterator<Item = String>, query: &BTreeSet<String>) -> Self {
+        let (mut length, mut counts) = (0, BTreeMap::new());
+        for word in text {
+            length += 1;
+            if query.contains(&word) {
+                *counts.entry(word).or_default() += 1;
+            }
+        }
+        Self { length, counts }
+    }
+}
+
+/// Ranks texts for the words of a query, in their order; `None` for a text without a word that weighs.
+#[must_use]
+pub fn rank_texts(texts: &[WordCounts], query: &BTreeSet<String>) -> Vec<Option<f64>> {
+    let count_holders = |word: &String| texts.iter().filter(|text| text.counts.contains_key(word)).count();
+    let holders: BTreeMap<String, usize> = query.iter().map(|word| (word.clone(), count_holders(word))).collect();
+    let used = choose_words(&holders, texts.len());
+    let total = texts.len() as f64;
+    let average = texts.iter().map(|text| text.length).sum::<usize>() as f64 / total.max(1.0);
+    let rank = |text: &WordCounts| -> Option<f64> {
+        let weigh = |word: &&str| {
+            let (Some(count), Some(holding)) = (text.counts.get(*word), holders.get(*word)) else { return 0.0 };
+            let (count, holding) = (*count as f64, *holding as f64);
+            let idf = ((total - holding + 0.5) / (holding + 0.5)).ln();
+            let idf = if idf <= 0.0 { MIN_IDF } else { idf };
+            idf * ((count * (K1 + 1.0)) / (count + K1 * (1.0 - B + B * text.length as f64 / average)))
+        };
+        let holds_one = used.iter().any(|word| text.counts.contains_key(*word));
+        holds_one.then(|| used.iter().map(weigh).sum())
+    };
+    texts.iter().map(rank).collect()
 }
 
 /// Finds the best pages for a query. Pages of the same rank are ordered by slug.
 #[must_use]
 pub fn search_pages(pages: &[WikiPage], query: &str, filter: &PageFilter, limit: usize) -> Vec<PageHit> {
     let words = list_query_words(query);
-    let searched = pages.iter().filter(|page| is_searchable(page));
-    let ranked: Vec<RankedPage<'_>> = searched.map(|page| count_words(page, &words)).collect();
-    let count_holders = |word: &String| ranked.iter().filter(|page| page.counts.contains_key(word)).count();
-    let holders: BTreeMap<String, usize> = words.iter().map(|word| (word.clone(), count_holders(word))).collect();
-    let used = choose_words(&holders, ranked.len());
-    let total = ranked.len() as f64;
-    let average = ranked.iter().map(|page| page.length).sum::<usize>() as f64 / total.max(1.0);
-    let score = |page: &RankedPage<'_>| -> f64 {
-        let weigh = |word: &&str| {
-            let (Some(count), Some(holding)) = (page.counts.get(*word), holders.get(*word)) else { return 0.0 };
-            let (count, holding) = (*count as f64, *holding as f64);
-            let idf = ((total - holding + 0.5) / (holding + 0.5)).ln();
-            let idf = if idf <= 0.0 { MIN_IDF } else { idf };
-            idf * ((count * (K1 + 1.0)) / (count + K1 * (1.0 - B + B * page.length as f64 / average)))
-        };
-        used.iter().map(weigh).sum()
-    };
-    let holds_one = |page: &&RankedPage<'_>| used.iter().any(|word| page.counts.contains_key(*word));
-    let shown = ranked.iter().filter(|page| filter.covers(page.page)).filter(holds_one);
-    let mut hits: Vec<(f64, &RankedPage<'_>)> = shown.map(|page| (score(page), page)).collect();
-    hits.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.page.slug.cmp(&other.page.slug)));
+    let searched: Vec<&WikiPage> = pages.iter().filter(|page| is_searchable(page)).collect();
+    let counted: Vec<WordCounts> = searched.iter().map(|page| WordCounts::new(list_page_words(page), &words)).collect();
+    let ranked = searched.into_iter().zip(rank_texts(&counted, &words));
+    let shown = ranked.filter(|(page, _)| filter.covers(page));
+    let mut hits: Vec<(f64, &WikiPage)> = shown.filter_map(|(page, score)| Some((score?, page))).collect();
+    hits.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.slug.cmp(&other.slug)));
     hits.truncate(limit);
-    let to_hit = |(score, ranked): (f64, &RankedPage<'_>)| PageHit {
-        slug: ranked.page.slug.clone(),
-        title: ranked.page.title.clone(),
-        kind: ranked.page.kind.clone(),
-        file: ranked.page.file.clone(),
+    let to_hit = |(score, page): (f64, &WikiPage)| PageHit {
+        slug: page.slug.clone(),
+        title: page.title.clone(),
+        kind: page.kind.clone(),
+        file: page.file.clone(),
         score,
-        passage: find_passage(ranked.page.document.body(), &ranked.page.summary, &words),
+        passage: find_passage(page.document.body(), &page.summary, &words),
     };
     hits.into_iter().map(to_hit).collect()
 }
 
-fn count_words<'p>(page: &'p WikiPage, words: &BTreeSet<String>) -> RankedPage<'p> {
-    let (mut length, mut counts) = (0, BTreeMap::new());
-    for word in list_page_words(page) {
-        length += 1;
-        if words.contains(&word) {
-            *counts.entry(word).or_default() += 1;
-        }
-    }
-    RankedPage { page, length, counts }
+/// The first line of a text that holds one of the words, shortened; empty if none does.
+#[must_use]
+pub fn find_line(text: &str, words: &BTreeSet<String>) -> String {
+    let line = text.lines().find(|line| split_words(line).any(|word| words.contains(&word)));
+    super::page::shorten(line.unwrap_or_default().trim(), MAX_PASSAGE)
 }
 
 /// The first line of a body that holds one of the words, or else the summary of its page.

@@ -16,6 +16,7 @@ use crate::grpc;
 use crate::http::holder::VaultHolder;
 use crate::http::pulse::LoopPulse;
 use crate::http::settings::DashboardSettings;
+use crate::mcp::attachments::AttachmentsByWiki;
 use crate::mcp::{self, ConnectHolder, McpVault};
 use crate::pages;
 use crate::temporal::client::TemporalQueryClient;
@@ -69,8 +70,8 @@ pub struct AppDependencies {
     /// When the certificate in use ends; `None` without TLS.
     pub certificate_end: watch::Receiver<Option<DateTime<Utc>>>,
     pub settings: DashboardSettings,
-    /// Whether assistants are served at `/mcp`.
-    pub serves_assistants: bool,
+    /// The streams and clones of each wiki for the assistants at `/mcp`; `None` if none are served.
+    pub assistants: Option<AttachmentsByWiki>,
     pub mapping_check: MappingCheck,
     /// Whether the main loop of this process turns.
     pub pulse: LoopPulse,
@@ -264,7 +265,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         encrypted,
         certificate_end,
         settings,
-        serves_assistants,
+        assistants,
         mapping_check,
         pulse,
         process_metrics,
@@ -300,9 +301,12 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         senders: SendersCache::default(),
         charts: Default::default(),
     });
-    let assistants = match serves_assistants {
-        true => mcp::http::build_router(&app, Arc::new(open_assistants_vault(&app, secrets)?), &allowed_hosts),
-        false => Router::new(),
+    let assistants = match assistants {
+        Some(attachments) => {
+            let vault = open_assistants_vault(&app, secrets)?.with_attachments(attachments);
+            mcp::http::build_router(&app, Arc::new(vault), &allowed_hosts)
+        }
+        None => Router::new(),
     };
     let router = api::build_router(&app)
         .merge(assistants)

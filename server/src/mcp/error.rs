@@ -19,6 +19,8 @@ pub(crate) enum ToolErrorCode {
     BadCursor,
     BadGlob,
     BadPattern,
+    /// The revision is none of the clone.
+    BadRev,
     /// The words about a wiki take more tokens than a guide may.
     BudgetExceeded,
     /// The process that holds the vault is not reached.
@@ -26,6 +28,9 @@ pub(crate) enum ToolErrorCode {
     /// The fault is ours; the log of the process says more.
     Internal,
     LogUnavailable,
+    /// Several clones belong to the wiki, and the call names none.
+    ManyClones,
+    NoClone,
     NoFootnote,
     NoPages,
     NoSection,

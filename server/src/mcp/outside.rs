@@ -14,7 +14,7 @@ pub(crate) const OUTSIDE: &str = "Outside words:";
 pub(crate) const OUTSIDE_MARK: &str = "x-outside";
 
 /// Words from outside, escaped when they are shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OutsideWords(pub(crate) String);
 
 impl From<String> for OutsideWords {

@@ -4,9 +4,12 @@
 //! loaded when a result is first so large that it must be counted.
 
 use bpe_openai::o200k_base;
+use serde::Serialize;
 
 /// For tokenizers that we do not have.
 const FACTOR: f64 = 1.15;
+/// What the rows of a list take of a model's context at most.
+const MAX_LIST_TOKENS: usize = 8_000;
 
 /// The number of tokens of a text.
 pub(crate) fn count_tokens(text: &str) -> usize {
@@ -63,6 +66,15 @@ fn find_end(text: &str, tokens: usize) -> usize {
     end
 }
 
+/// The rows of a list that fit into an answer, at least one. The rest is for a cursor.
+pub(crate) fn keep_rows<T: Serialize>(mut rows: Vec<T>) -> Vec<T> {
+    // A line of JSON holds no line break.
+    let lines = rows.iter().map(|row| serde_json::to_string(row).unwrap_or_default() + "\n").collect::<String>();
+    let kept = cut_to_tokens(&lines, MAX_LIST_TOKENS).matches('\n').count();
+    rows.truncate(kept.max(1));
+    rows
+}
+
 fn floor_boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default()
 }
@@ -81,5 +93,15 @@ mod tests {
         let cut = cut_to_tokens(&dense, 300);
         assert!(count_tokens(cut) <= 300 && !cut.is_empty(), "{}", count_tokens(cut));
         assert_eq!(cut_to_tokens("é", 0), "");
+    }
+
+    #[test]
+    fn a_list_fits_into_an_answer() {
+        let row = "The lease of plot 12 ends on 31 March 2027. ".repeat(20);
+        let kept = keep_rows(vec![row.clone(); 100]);
+        let tokens = count_tokens(&serde_json::to_string(&kept).unwrap());
+        assert!(tokens <= MAX_LIST_TOKENS && tokens > MAX_LIST_TOKENS / 2, "{tokens}");
+        assert_eq!(keep_rows(vec![row.repeat(100)]).len(), 1);
+        assert_eq!(keep_rows(vec!["a", "b"]), ["a", "b"]);
     }
 }

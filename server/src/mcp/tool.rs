@@ -3,7 +3,7 @@
 //! A tool runs on a blocking thread, because it reads files. Its answer is a value, whose text copy stands in a fence, or a text that was
 //! fenced where it was made.
 
-use super::admission::CallCost;
+use super::admission::{CallCost, CallPermit};
 use super::caller::{McpCaller, ToolNeed};
 use super::error::{ToolError, ToolErrorCode, shorten_outside};
 use super::schema::WORKSPACE;
@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// A tool.
 #[derive(Clone, Copy)]
@@ -123,6 +124,14 @@ impl ToolCall {
     /// The workspace that the call names, if it names one.
     pub(crate) fn named_workspace(&self) -> Option<&str> {
         self.arguments.get(WORKSPACE).and_then(Value::as_str)
+    }
+
+    /// Takes the room of dearer work than the tool itself is, until the permit is dropped.
+    ///
+    /// # Errors
+    /// [`ToolErrorCode::TooFast`].
+    pub(crate) fn admit_more(&self, cost: CallCost) -> Result<CallPermit, ToolError> {
+        self.vault.limits.admit(&self.caller.name, cost, Instant::now())
     }
 
     /// Opens the workspace, and reads the arguments.

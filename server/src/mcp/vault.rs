@@ -3,6 +3,7 @@
 //! The index is opened when a call first needs it, and the files are read where there is none.
 
 use super::admission::CallLimits;
+use super::attachments::AttachmentsByWiki;
 use super::call_log::CALL_LOG;
 use super::caller::McpCaller;
 use super::error::{ToolError, ToolErrorCode, shorten_outside};
@@ -37,6 +38,8 @@ pub struct McpVault {
     pub(crate) log: DayLog,
     pub(crate) limits: Arc<CallLimits>,
     pub(crate) secrets: SecretStore,
+    /// What belongs to each wiki beside its files.
+    pub(crate) attachments: AttachmentsByWiki,
     connect: ConnectHolder,
     /// What the other interfaces of this process know; `None` over stdio.
     pub(crate) app: Option<SharedAppState>,
@@ -63,7 +66,8 @@ impl McpVault {
     ) -> Result<Self, AccessError> {
         let fences = FenceKey::new(&secrets.ensure_key(FENCE_KEY)?);
         let log = DayLog::new(root.clone(), CALL_LOG);
-        Ok(Self { root, wikis, fences, log, limits: Arc::default(), secrets, connect, app: None })
+        let attachments = AttachmentsByWiki::default();
+        Ok(Self { root, wikis, fences, log, limits: Arc::default(), secrets, attachments, connect, app: None })
     }
 
     /// Reads notes by the mapping of the vault. `accepted` holds the hashes of all mappings that were ever accepted.
@@ -88,6 +92,12 @@ impl McpVault {
             let what = "there is no index of this vault yet";
             ToolError::new(ToolErrorCode::EngineAway, what, "Start `steward up`, which makes one, then try again")
         })
+    }
+
+    /// Adds what the configuration says to belong to each wiki.
+    #[must_use]
+    pub fn with_attachments(self, attachments: AttachmentsByWiki) -> Self {
+        Self { attachments, ..self }
     }
 
     /// The process that holds the vault.

@@ -2,7 +2,11 @@
 //!
 //! All of them read alone. Their order is that of the list that clients see.
 
+mod events;
 mod follow;
+mod git_blame;
+mod git_log;
+mod git_show;
 mod grep;
 mod guide;
 mod history;
@@ -11,6 +15,9 @@ mod overview;
 mod read;
 mod search;
 mod sources;
+mod stream_events;
+mod subscriptions;
+mod timeline;
 mod why;
 
 use super::tool::ToolDefinition;
@@ -26,6 +33,12 @@ pub(crate) const WIKI_TOOLS: &[ToolDefinition] = &[
     follow::TOOL,
     history::TOOL,
     sources::TOOL,
+    subscriptions::TOOL,
+    events::TOOL,
+    timeline::TOOL,
+    git_log::TOOL,
+    git_show::TOOL,
+    git_blame::TOOL,
     why::TOOL,
 ];
 

@@ -3,6 +3,7 @@
 //! All of it is read from files and audit records, so it is the same whether or not a process serves the vault. Texts of pages
 //! and sources are untrusted.
 
+mod events;
 pub(crate) mod guide;
 mod index;
 mod page;
@@ -28,6 +29,7 @@ use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki_page
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
+pub(crate) use events::{ListedEvent, read_stream_event};
 #[cfg(test)]
 pub(crate) use index::fill_index;
 pub(crate) use index::{NoteMapping, WikiIndex};

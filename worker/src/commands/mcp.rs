@@ -32,7 +32,7 @@ pub(crate) async fn run(config: &StewardConfig, command: McpCommand) -> anyhow::
         let settings = settings.clone();
         Box::pin(async move { connect_to_holder(&settings).await.map_err(|e| format!("{e:#}")) })
     });
-    let vault = McpVault::open(root, &config.state_dir()?, connect)?;
+    let vault = McpVault::open(root, &config.state_dir()?, connect)?.with_attachments(config.attachments.clone());
     // A mapping that cannot be used does not keep anybody from reading wikis: `steward doctor` reports it.
     let vault = match config.mapping.note_schema() {
         Ok(schema) => vault.with_mapping(schema, config.mapping.list_accepted()),

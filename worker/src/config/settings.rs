@@ -226,8 +226,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new(
         "wiki",
         "",
-        "a table for each [wiki](../wiki.md): `auto_ingest` (`off`, `propose` or `land`) for sources that nobody asked about, and \
-         `lint_fix` for the nightly lint",
+        "a table for each [wiki](../wiki.md): `auto_ingest` (`off`, `propose` or `land`) for sources that nobody asked about, \
+         `lint_fix` for the nightly lint, and `streams` and `clones`, whose events and commits [assistants](../mcp.md) see",
     )
     .trusted(),
     Setting::new("tracker.kind", "off", "`plane`: see [tracker](../tracker.md)").text().trusted(),

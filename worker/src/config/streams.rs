@@ -6,6 +6,7 @@ use super::StewardConfig;
 use anyhow::bail;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use steward_activities::signals::purge::KEEP_EVENTS_DAYS;
 use steward_activities::signals::streams::StreamConfig;
 use steward_server::views::streams::ConfiguredStream;
 
@@ -36,4 +37,12 @@ pub(super) fn read_streams(tables: BTreeMap<String, Map<String, Value>>) -> anyh
         }
     }
     Ok(streams)
+}
+
+/// At least one day, because with less an event could be removed right after its extraction.
+pub(super) fn read_keep_events_days(days: Option<u32>) -> anyhow::Result<u32> {
+    match days.unwrap_or(KEEP_EVENTS_DAYS) {
+        days @ 1..=36_500 => Ok(days),
+        other => bail!("STEWARD_KEEP_EVENTS_DAYS is {other}, expected 1 to 36500"),
+    }
 }

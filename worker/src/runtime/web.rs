@@ -106,7 +106,7 @@ impl WebInterface {
             encrypted: config.tls.is_some(),
             certificate_end: server.certificate_end.clone(),
             settings: self.settings,
-            serves_assistants: config.mcp,
+            assistants: config.mcp.then(|| config.attachments.clone()),
             mapping_check: build_mapping_check(config),
             pulse: self.pulse,
             process_metrics: self.metrics,

@@ -1,7 +1,10 @@
-//! `search`: pages by their words, best first, or entries of the log.
+//! `search`: pages, documents or events by their words, best first, or entries of the log.
 //!
-//! The index ranks pages; without it the files are read and ranked in the same way.
+//! The index ranks pages; without it the files are read and ranked in the same way. Documents and events are always read, within limits,
+//! and take the room of a search of many files.
 
+use super::stream_events::{EventSelection, choose_events, find_title};
+use crate::mcp::admission::CallCost;
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::{to_file, to_path};
@@ -12,16 +15,21 @@ use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::time::Instant;
 use steward_domain::wiki::log::read_log;
-use steward_domain::wiki::search::{PageFilter, PageHit, list_query_words, search_pages, split_words};
+use steward_domain::wiki::search::{
+    PageFilter, PageHit, WordCounts, find_line, list_query_words, rank_texts, search_pages, split_words,
+};
 use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES};
+use steward_vault::wiki::grep::MAX_GREP_TIME;
+use steward_vault::wiki::raw_search::search_documents;
 use tokio::runtime::Handle;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "search",
     title: "Search",
-    description: "Finds pages by their words, best first (BM25); with kind=\"log\" the entries of the log that hold all words, newest first. \
-        For exact words in documents use grep. Example: search(query=\"token lifetime\")",
+    description: "Finds pages by their words, best first (BM25); with kind=\"raw\" documents, with kind=\"event\" what came by the streams, \
+        with kind=\"log\" the entries of the log that hold all words, newest first. For exact words use grep. Example: search(query=\"token lifetime\")",
     kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<SearchArguments>,
     result: Some(describe_result::<SearchResult>),
@@ -36,13 +44,13 @@ struct SearchArguments {
     query: String,
     #[serde(default)]
     kind: SearchKind,
-    /// Pages alone whose path begins like this, such as `wiki/concepts/`.
+    /// Pages or documents alone whose path begins like this, such as `wiki/concepts/`.
     #[schemars(length(max = 512))]
     path: Option<String>,
     /// Pages with this tag alone.
     #[schemars(length(max = 96))]
     tag: Option<String>,
-    /// Entries of the log from this day or moment on, such as `2026-11-22`.
+    /// Entries of the log, or events, from this day or moment on, such as `2026-11-22`.
     #[schemars(length(max = 40))]
     after: Option<String>,
     #[serde(default = "default_limit")]
@@ -61,13 +69,15 @@ fn default_limit() -> u64 {
 enum SearchKind {
     #[default]
     Wiki,
+    Raw,
     Log,
+    Event,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct SearchResult {
     hits: Vec<SearchHit>,
-    /// `no_index` if the files were read, because no index can be used.
+    /// `no_index` if the files were read, because no index can be used; `no_streams`; `cut` if not all was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -75,16 +85,17 @@ struct SearchResult {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 struct SearchHit {
+    /// Of an event the id, as in `events`.
     path: String,
-    /// Outside words: the kind of the page, or the type of the entry of the log.
+    /// Outside words: the kind of the page, the type of the entry of the log or of the event, or `raw`.
     kind: OutsideWords,
-    /// Outside words: the title of the page, or the subject of the entry.
+    /// Outside words: the title of the page or document, or the subject of the entry or event.
     title: OutsideWords,
     /// Higher is better; 0 for entries of the log.
     score: f64,
     /// Outside words: the first line that holds one of the words.
     snippet: OutsideWords,
-    /// When the entry of the log was made.
+    /// When the entry of the log was made, or the event happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
 }
@@ -98,6 +109,11 @@ fn search(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     if list_query_words(&arguments.query).is_empty() {
         let fix = "Give words; `list` shows all pages";
         return Err(ToolError::new(ToolErrorCode::BadArguments, "the query holds no word", fix));
+    }
+    match arguments.kind {
+        SearchKind::Raw => return answer_value(&search_raw(call, &workspace, &arguments, limit)?),
+        SearchKind::Event => return answer_value(&search_events(call, &workspace, &arguments, limit)?),
+        SearchKind::Wiki | SearchKind::Log => {}
     }
     let SearchArguments { query, path, tag, .. } = arguments;
     let path = path.map(|path| to_file(&format!("{}x", path.trim_start_matches('/')))).transpose()?;
@@ -121,12 +137,76 @@ fn search(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             path: to_path(&hit.file)?,
             kind: hit.kind.into(),
             title: hit.title.into(),
-            score: (hit.score * 1e6).round() / 1e6,
+            score: round_score(hit.score),
             snippet: hit.passage.into(),
             at: None,
         })
     });
     answer_value(&SearchResult { hits: hits.collect(), notice })
+}
+
+/// Searches the documents. Whoever reads many files at once takes the room for it.
+fn search_raw(
+    call: &ToolCall,
+    workspace: &Workspace<'_>,
+    arguments: &SearchArguments,
+    limit: usize,
+) -> Result<SearchResult, ToolError> {
+    let _permit = call.admit_more(CallCost::Heavy)?;
+    let begin = arguments.path.as_deref().unwrap_or_default().trim_start_matches('/');
+    let is_meant = |file: &str| to_path(file).is_some_and(|path| path.starts_with(begin));
+    let found = search_documents(&workspace.folder, &arguments.query, Instant::now() + MAX_GREP_TIME, is_meant);
+    let hits = found.hits.into_iter().take(limit).filter_map(|hit| {
+        Some(SearchHit {
+            path: to_path(&hit.path)?,
+            kind: "raw".into(),
+            title: hit.title.into(),
+            score: round_score(hit.score),
+            snippet: hit.passage.into(),
+            at: None,
+        })
+    });
+    let notice = found.is_cut.then(|| "cut: not all documents were searched. Narrow the path".to_owned());
+    Ok(SearchResult { hits: hits.collect(), notice })
+}
+
+/// Searches the newest events of the wiki's streams.
+fn search_events(
+    call: &ToolCall,
+    workspace: &Workspace<'_>,
+    arguments: &SearchArguments,
+    limit: usize,
+) -> Result<SearchResult, ToolError> {
+    let _permit = call.admit_more(CallCost::Heavy)?;
+    let words = list_query_words(&arguments.query);
+    let selection = EventSelection { since: arguments.after.as_deref(), ..EventSelection::default() };
+    let mut chosen = choose_events(workspace, selection)?;
+    let read = chosen.read_from(workspace, 0, usize::MAX, |chosen, event| {
+        let text = [event.subject.as_deref(), event.author.as_deref(), Some(&event.text)];
+        let text = text.into_iter().flatten().collect::<Vec<_>>().join("\n");
+        let hit = SearchHit {
+            path: chosen.id().to_owned(),
+            kind: chosen.split_pattern().0.into(),
+            title: find_title(&event).into(),
+            score: 0.0,
+            snippet: find_line(&text, &words).into(),
+            at: Some(steward_domain::time::format_seconds(chosen.listed.at)),
+        };
+        Some((hit, WordCounts::new(split_words(&text), &words)))
+    });
+    let (hits, counts): (Vec<SearchHit>, Vec<WordCounts>) = read.rows.into_iter().map(|row| row.row).unzip();
+    let ranked = hits.into_iter().zip(rank_texts(&counts, &words));
+    let mut hits: Vec<SearchHit> =
+        ranked.filter_map(|(hit, score)| Some(SearchHit { score: round_score(score?), ..hit })).collect();
+    // Events of the same rank stay newest first.
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+    hits.truncate(limit);
+    Ok(SearchResult { hits, notice: chosen.notice })
+}
+
+/// Digits that say nothing are left out.
+fn round_score(score: f64) -> f64 {
+    (score * 1e6).round() / 1e6
 }
 
 /// What the index finds; `None` if it cannot be used.

@@ -1,21 +1,25 @@
-//! `sources`: the documents of a workspace and what became of each.
+//! `sources`: the documents of a workspace and what became of each, and the adapters by which something comes to it.
 //!
-//! It shows no addresses and no secrets: a document has an id, a title and a state.
+//! It shows no addresses and no secrets: a document has an id, a title and a state, and an adapter a name, a kind and counts.
 
+use crate::mcp::attachments::AttachedStream;
 use crate::mcp::cursor::ListState;
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
 use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
-use crate::views::wiki::list_wiki_sources;
+use crate::mcp::workspace::Workspace;
+use crate::views::wiki::{WikiSourceRow, WikiSourceState, list_wiki_sources};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tokio::runtime::Handle;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "sources",
     title: "Documents",
-    description: "Lists the documents of the wiki, what became of each, and how many pages cite it. Example: sources(state=\"pending\")",
+    description: "Lists the documents of the wiki, what became of each, and how many pages cite it; and its adapters: the folder of documents, and the streams that belong to it. Example: sources(state=\"pending\")",
     kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<SourcesArguments>,
     result: Some(describe_result::<SourcesResult>),
@@ -28,6 +32,9 @@ struct SourcesArguments {
     /// Those in this state alone: `ingested`, `pending`, `waiting`, `reverted`, `rejected`, `unsupported`, `changed`, `missing` or `new`.
     #[schemars(length(max = 20))]
     state: Option<String>,
+    /// Adapters of this kind alone, such as `imap`, or `folder` for that of the documents.
+    #[schemars(length(max = 40))]
+    kind: Option<String>,
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 500))]
     limit: u64,
@@ -42,10 +49,30 @@ fn default_limit() -> u64 {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct SourcesResult {
+    adapters: Vec<AdapterEntry>,
     sources: Vec<SourceEntry>,
     total: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
+}
+
+/// A way by which something comes to the wiki.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct AdapterEntry {
+    /// As `events` takes it; `raw` for the documents.
+    name: String,
+    kind: String,
+    /// Whether it is not paused.
+    enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_sync_at: Option<String>,
+    /// Outside words: why its last round failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<OutsideWords>,
+    /// What no page was made of.
+    pending: u64,
+    total: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,6 +93,7 @@ fn list_sources(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<SourcesArguments>()?;
     let limit = check_range("limit", arguments.limit, 1, 500)?;
     let rows = list_wiki_sources(workspace.vault.root(), &workspace.name).map_err(ToolError::internal)?;
+    let adapters = list_adapters(&workspace, &rows, arguments.kind.as_deref());
     let entries = rows.into_iter().filter_map(|row| {
         Some(SourceEntry {
             path: to_path(&row.path)?,
@@ -83,5 +111,41 @@ fn list_sources(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let total = entries.len();
     let shown: Vec<SourceEntry> = entries.into_iter().skip(offset).take(limit).collect();
     let cursor = state.next(offset + shown.len(), total);
-    answer_value(&SourcesResult { sources: shown, total: total as u64, cursor })
+    answer_value(&SourcesResult { adapters, sources: shown, total: total as u64, cursor })
+}
+
+/// The folder of documents, and the streams that belong to the wiki.
+fn list_adapters(workspace: &Workspace<'_>, rows: &[WikiSourceRow], kind: Option<&str>) -> Vec<AdapterEntry> {
+    let is_pending = |row: &&WikiSourceRow| matches!(row.state, WikiSourceState::New | WikiSourceState::Pending);
+    let folder = AdapterEntry {
+        name: "raw".to_owned(),
+        kind: "folder".to_owned(),
+        enabled: true,
+        last_sync_at: None,
+        last_error: None,
+        pending: rows.iter().filter(is_pending).count() as u64,
+        total: rows.len() as u64,
+    };
+    let vault = workspace.vault;
+    let streams = vault.attachments.find(&workspace.name).streams;
+    let names: Vec<&str> = streams.iter().map(|stream| stream.name.as_str()).collect();
+    let mut known = match names.is_empty() {
+        true => BTreeMap::new(),
+        false => Handle::current().block_on(vault.wikis.list_adapters(vault.root(), &names)),
+    };
+    let describe = |stream: &AttachedStream| {
+        let status = known.remove(&stream.name).unwrap_or_default();
+        AdapterEntry {
+            name: stream.to_string(),
+            kind: stream.kind.clone(),
+            enabled: !status.is_paused,
+            last_sync_at: status.ran_at.map(steward_domain::time::format_seconds),
+            last_error: status.last_error.map(Into::into),
+            // No run takes an event yet.
+            pending: status.events,
+            total: status.events,
+        }
+    };
+    let all = std::iter::once(folder).chain(streams.iter().map(describe));
+    all.filter(|adapter| kind.is_none_or(|kind| adapter.kind == kind)).collect()
 }

@@ -48,7 +48,7 @@ impl WikiIndex {
         self.open().await.map(|index| VaultViews::new(root.clone(), index.clone()))
     }
 
-    async fn open(&self) -> Option<&Index> {
+    pub(super) async fn open(&self) -> Option<&Index> {
         let open = async || match self.state.join(FILE).exists() {
             true => {
                 let index = Index::open(&self.state).await.ok()?;
