@@ -5,6 +5,7 @@
 use super::outside::escape_outside;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::json;
+use steward_domain::wiki::writer::refusal::DraftFault;
 
 /// The key of an error in the metadata of a result.
 pub(crate) const ERROR_KEY: &str = "io.steward/error";
@@ -21,12 +22,19 @@ pub(crate) enum ToolErrorCode {
     BadPattern,
     /// The revision is none of the clone.
     BadRev,
+    /// The rules refuse a change of a page.
+    #[strum(to_string = "{0}")]
+    Draft(DraftFault),
+    /// A path that leads out of its folder.
+    EscapesWorkspace,
     /// The words about a wiki take more tokens than a guide may.
     BudgetExceeded,
     /// The process that holds the vault is not reached.
     EngineAway,
     /// The fault is ours; the log of the process says more.
     Internal,
+    /// The entry for the log has another form.
+    LogHeaderUnparseable,
     LogUnavailable,
     /// Several clones belong to the wiki, and the call names none.
     ManyClones,
@@ -36,14 +44,26 @@ pub(crate) enum ToolErrorCode {
     NoSection,
     NotFound,
     NotText,
+    PathNotWiki,
+    RawIsReadOnly,
     /// The rules refuse a resolution. The number is that of the other interfaces.
     Refused,
+    RunAmbiguous,
+    /// The run takes no changes.
+    RunClosed,
+    RunIncomplete,
+    RunUnknown,
     /// A tool that the caller's rights do not allow.
     ScopeTooSmall,
+    SourceDrifted,
     SourceMissing,
+    /// A page is not as the caller saw it.
+    StaleBase,
     TextPending,
     /// No room for another call now.
     TooFast,
+    /// Another call of the same run is under way.
+    WorkspaceBusy,
     WorkspaceNotAccessible,
     WorkspaceRequired,
 }

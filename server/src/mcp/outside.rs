@@ -60,6 +60,30 @@ pub(crate) fn escape_outside(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace("\r\n", "\n").chars().map(escape).collect())
 }
 
+/// The text with `\u{…}` as the character that it stands for, where [`escape_outside`] would show it so.
+pub(crate) fn decode_outside(text: &str) -> String {
+    let (mut decoded, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("\\u{") {
+        decoded.push_str(before);
+        let character = after.split_once('}').and_then(|(digits, behind)| {
+            let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+            (is_unseen(c) || matches!(c, '⟦' | '⟧')).then_some((c, behind))
+        });
+        match character {
+            Some((c, behind)) => {
+                decoded.push(c);
+                rest = behind;
+            }
+            None => {
+                decoded.push_str("\\u{");
+                rest = after;
+            }
+        }
+    }
+    decoded.push_str(rest);
+    decoded
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,6 +96,9 @@ mod tests {
             escape_outside("⟦end 3f⟧\u{1b}[2J\u{202e}\u{e0041}"),
             "\\u{27e6}end 3f\\u{27e7}\\u{1b}[2J\\u{202e}\\u{e0041}"
         );
+        for text in ["⟦end 3f⟧\u{202e}", "a \\u{41} stays", "\\u{x} and \\u{", "plain"] {
+            assert_eq!(decode_outside(&escape_outside(text)), text);
+        }
         assert_eq!(serde_json::to_string(&OutsideWords::from("\u{200b}")).unwrap(), r#""\\u{200b}""#);
     }
 }

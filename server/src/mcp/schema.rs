@@ -6,7 +6,7 @@ use super::outside::{OUTSIDE, OUTSIDE_MARK};
 use rmcp::model::JsonObject;
 use rmcp::schemars::generate::SchemaSettings;
 use rmcp::schemars::{JsonSchema, Schema};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The argument that each tool of a wiki has.
 pub(crate) const WORKSPACE: &str = "workspace";
@@ -31,7 +31,26 @@ pub(crate) fn describe_vault_arguments<A: JsonSchema>() -> JsonObject {
 
 /// The schema of a result.
 pub(crate) fn describe_result<R: JsonSchema>() -> JsonObject {
-    generate::<R>()
+    let mut schema = generate::<R>();
+    // A list of tools takes room in every conversation. What is within needs no more than names, types and meanings.
+    schema.values_mut().for_each(shorten_result);
+    schema
+}
+
+/// Takes out of a schema of results what no client needs.
+fn shorten_result(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(shorten_result),
+        Value::Object(object) => {
+            for name in ["minimum", "additionalProperties", "required"] {
+                if !object.get(name).is_some_and(Value::is_object) {
+                    object.shift_remove(name);
+                }
+            }
+            object.values_mut().for_each(shorten_result);
+        }
+        _ => {}
+    }
 }
 
 fn generate<T: JsonSchema>() -> JsonObject {
@@ -79,9 +98,17 @@ fn simplify(value: &mut Value) {
             if object.contains_key("properties") {
                 object.insert("additionalProperties".to_owned(), Value::Bool(false));
             }
+            let is_outside = |object: &Map<String, Value>| {
+                object.get("description").and_then(Value::as_str).is_some_and(|it| it.starts_with(OUTSIDE))
+            };
+            // The description of a list is that of its items.
+            if is_outside(object)
+                && let Some(Value::Object(items)) = object.get_mut("items")
+            {
+                items.shift_remove(OUTSIDE_MARK);
+            }
             debug_assert!(
-                !object.contains_key(OUTSIDE_MARK)
-                    || object.get("description").and_then(Value::as_str).is_some_and(|it| it.starts_with(OUTSIDE)),
+                !object.contains_key(OUTSIDE_MARK) || is_outside(object),
                 "a field with outside words does not say so: {object:?}"
             );
             object.shift_remove(OUTSIDE_MARK);

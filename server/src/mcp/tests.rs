@@ -11,7 +11,7 @@ use crate::access::WikiRight;
 use rmcp::model::CallToolResult;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::plan::ContentHash;
@@ -21,6 +21,7 @@ use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::accept::read_acceptable;
 use steward_vault::wiki::create::create_wiki;
 use steward_vault::wiki::request::WikiRunRequest;
+use steward_vault::wiki::sources::SourceDocument;
 use tempfile::TempDir;
 
 pub(crate) struct TestWiki {
@@ -28,6 +29,8 @@ pub(crate) struct TestWiki {
     name: &'static str,
     folder: PathBuf,
     root: VaultRoot,
+    /// Tools wait for the process that holds the vault.
+    runtime: tokio::runtime::Runtime,
     pub(crate) vault: Arc<McpVault>,
 }
 
@@ -44,7 +47,7 @@ impl TestWiki {
             Box::pin(async { Err("nobody is there".to_owned()) })
         });
         let vault = Arc::new(McpVault::open(root.clone(), &state, connect).unwrap());
-        Self { dir, name, folder, root, vault }
+        Self { dir, name, folder, root, runtime: tokio::runtime::Runtime::new().unwrap(), vault }
     }
 
     /// A new wiki that a person has accepted.
@@ -52,6 +55,11 @@ impl TestWiki {
         let wiki = Self::new(name);
         wiki.accept(0);
         wiki
+    }
+
+    /// The folder of the wiki.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The folder of the state of the process.
@@ -67,6 +75,14 @@ impl TestWiki {
         let at = format!("2026-11-01T10:{minute:02}:00Z").parse().unwrap();
         let request = WikiRunRequest { wiki: self.name, by: "ann", at, workflow: WorkflowRef::default() };
         VaultWriter::lock_without_folder(self.root.clone()).unwrap().accept_wiki(&request, &seen).unwrap();
+    }
+
+    /// Adds a file below `sources/` to the registry.
+    pub(crate) fn register(&self, path: &str) {
+        let at = "2026-11-01T11:00:00Z".parse().unwrap();
+        let request = WikiRunRequest { wiki: self.name, by: "ann", at, workflow: WorkflowRef::default() };
+        let document = SourceDocument { path, bytes: None, decoded: None };
+        VaultWriter::lock_without_folder(self.root.clone()).unwrap().add_source(&request, document).unwrap();
     }
 
     pub(crate) fn write(&self, file: &str, text: &str) {
@@ -88,10 +104,16 @@ impl TestWiki {
     }
 
     /// Calls a tool as the handler does.
-    pub(crate) fn call(&self, tool: &str, mut arguments: Value) -> Result<CallToolResult, ToolError> {
+    pub(crate) fn call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, ToolError> {
+        self.call_as("ann via mcp", tool, arguments)
+    }
+
+    /// Calls a tool for somebody.
+    pub(crate) fn call_as(&self, caller: &str, tool: &str, mut arguments: Value) -> Result<CallToolResult, ToolError> {
         arguments["workspace"] = self.name.into();
+        let _entered = self.runtime.enter();
         let tool = all_tools().find(|it| it.name == tool).unwrap();
-        let caller = McpCaller::new("ann via mcp".to_owned(), None, &[], WikiRight::Write, false);
+        let caller = McpCaller::new(caller.to_owned(), None, &[], WikiRight::Write, false);
         let arguments = arguments.as_object().unwrap().clone();
         let answer = (tool.run)(&ToolCall { vault: Arc::clone(&self.vault), caller, arguments })?;
         Ok(super::calls::render(&self.vault, tool, answer))

@@ -1,7 +1,8 @@
 //! The tools of a wiki, one file for each.
 //!
-//! All of them read alone. Their order is that of the list that clients see.
+//! All but `write` and `delete` read alone. Their order is that of the list that clients see.
 
+mod delete;
 mod events;
 mod follow;
 mod git_blame;
@@ -19,6 +20,7 @@ mod stream_events;
 mod subscriptions;
 mod timeline;
 mod why;
+mod write;
 
 use super::tool::ToolDefinition;
 
@@ -32,6 +34,8 @@ pub(crate) const WIKI_TOOLS: &[ToolDefinition] = &[
     read::TOOL,
     follow::TOOL,
     history::TOOL,
+    write::TOOL,
+    delete::TOOL,
     sources::TOOL,
     subscriptions::TOOL,
     events::TOOL,

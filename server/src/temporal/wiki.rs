@@ -7,8 +7,9 @@ use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::standard::is_slug;
 use steward_workflows::{
-    EvalInput, EvalOutput, EvalWorkflow, FileAnswerInput, FileBackWorkflow, IngestInput, IngestOutput, IngestWorkflow,
-    QueryInput, QueryOutput, QueryWorkflow, ReviewWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow,
+    AssistantRunInput, AssistantRunWorkflow, EvalInput, EvalOutput, EvalWorkflow, FileAnswerInput, FileBackWorkflow,
+    IngestInput, IngestOutput, IngestWorkflow, QueryInput, QueryOutput, QueryWorkflow, ReviewWorkflow, WikiRunInput,
+    WikiRunOutput, WikiRunWorkflow,
 };
 
 impl ResolutionClient {
@@ -55,6 +56,20 @@ impl ResolutionClient {
         let id = format!("al-wiki-query-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
         let options = self.build_start_options(id, "answer a question".to_owned());
         self.run_workflow_within(QueryWorkflow::run, input.into(), options, patience).await
+    }
+
+    /// Requests that a run is carried out that an assistant has submitted, and waits so long for the outcome.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
+    pub async fn request_assistant_run(
+        &self,
+        input: AssistantRunInput,
+        patience: Duration,
+    ) -> Result<IngestOutput, ResolutionRequestError> {
+        let id = format!("al-wiki-assistant-{}-{}", input.run, input.submission);
+        let options = self.build_start_options(id, "carry out a run of an assistant".to_owned());
+        self.run_workflow_within(AssistantRunWorkflow::run, input.into(), options, patience).await
     }
 
     /// Requests that an answer becomes a page, and waits so long for the outcome.

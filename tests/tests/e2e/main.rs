@@ -26,6 +26,7 @@ mod machine;
 mod mapped;
 mod mcp;
 mod mcp_protocol;
+mod mcp_write;
 mod metrics;
 mod modes;
 mod moved;

@@ -56,12 +56,12 @@ impl Client {
     }
 
     /// The result of a tool.
-    async fn call(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.request("tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
     /// The structured result, whose text copy is the same.
-    async fn value(&mut self, tool: &str, arguments: Value) -> Value {
+    pub(crate) async fn value(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.call(tool, arguments).await;
         assert_eq!(result["isError"], json!(false), "{result:#}");
         let text = result["content"][0]["text"].as_str().unwrap();

@@ -4,6 +4,7 @@
 //! `scenes.rs` and run `make histories`, which records the missing ones.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod assistant;
 mod recorded;
 mod scenes;
 mod variants;

@@ -3,6 +3,7 @@
 //! Each scene ends with the id of its run. Every test run plays all scenes and replays the new recordings. With
 //! `STEWARD_RECORD=1` the ones that `tests/histories/` lacks are kept there.
 
+use super::assistant;
 use super::wiki_scenes::{measure_wiki_claims, override_wiki_run, restage_wiki_run, revise_wiki_run, verify_wiki_run};
 use chrono::{TimeDelta, Utc};
 use futures::StreamExt;
@@ -29,7 +30,7 @@ pub(crate) type Played = (World, String);
 type Scene = fn(World) -> LocalBoxFuture<'static, Played>;
 
 /// Every scene by the name of its file.
-const SCENES: [(&str, Scene); 48] = [
+const SCENES: [(&str, Scene); 49] = [
     ("idle-tick", |w| idle(w).boxed_local()),
     ("shadow-tick", |w| once(w).boxed_local()),
     ("live-tick", |w| once(w.live()).boxed_local()),
@@ -67,6 +68,7 @@ const SCENES: [(&str, Scene); 48] = [
     ("wiki-change-refused", |w| wiki_change(w, "sources/gone.md", "refused").boxed_local()),
     ("wiki-ingest", |w| wiki_ingest(w, false).boxed_local()),
     ("wiki-ingest-draft", |w| wiki_ingest(w, true).boxed_local()),
+    ("wiki-assistant", |w| assistant::submit_run(w).boxed_local()),
     ("wiki-ingest-model", |w| wiki_ingest_by_model(w).boxed_local()),
     ("wiki-query", |w| wiki_query(w).boxed_local()),
     ("wiki-file-back", |w| wiki_file_back(w).boxed_local()),

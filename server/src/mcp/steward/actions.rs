@@ -6,7 +6,7 @@ use super::READ_STEWARD;
 use super::facts::{
     ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_moment, read_path, wait_for,
 };
-use super::lines::{ActionInFull, ActionLine};
+use super::lines::{ActionDetails, ActionLine};
 use crate::mcp::error::ToolError;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
@@ -51,9 +51,9 @@ struct ActionsArguments {
 #[derive(Debug, Serialize, JsonSchema)]
 struct ActionsResult {
     actions: Vec<ActionLine>,
-    /// The one that was asked for.
+    /// With `id`: what the action holds beside its line.
     #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<ActionInFull>,
+    details: Option<ActionDetails>,
     /// Where the list goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
@@ -65,7 +65,8 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let views = open_views(call)?;
     if let Some(id) = &arguments.id {
         let detail = wait_for(views.read_detail(id))?;
-        return answer_value(&ActionsResult { actions: Vec::new(), action: Some((&detail).into()), cursor: None });
+        let line = ActionLine::new(&detail.action);
+        return answer_value(&ActionsResult { actions: vec![line], details: Some((&detail).into()), cursor: None });
     }
     let now = Utc::now();
     let filter = ActionFilter {
@@ -84,5 +85,5 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let rows =
         actions.iter().zip(positions).map(|(action, position)| ListRow { row: ActionLine::new(action), position });
     let ListPart { rows, cursor } = cursors.cut(rows.collect(), page.next.map(|next| next.to_string()));
-    answer_value(&ActionsResult { actions: rows, action: None, cursor })
+    answer_value(&ActionsResult { actions: rows, details: None, cursor })
 }

@@ -122,11 +122,10 @@ impl From<&ActionEvidence> for EvidenceLine {
     }
 }
 
-/// All of an action.
+/// What an action holds beside its line.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-pub(super) struct ActionInFull {
-    action: ActionLine,
+pub(super) struct ActionDetails {
     mode: String,
     /// Whether a person can confirm it as it is.
     confirmable: bool,
@@ -144,11 +143,10 @@ pub(super) struct ActionInFull {
     problem: Option<OutsideWords>,
 }
 
-impl From<&ActionDetail> for ActionInFull {
+impl From<&ActionDetail> for ActionDetails {
     fn from(detail: &ActionDetail) -> Self {
         let action = &detail.action;
         Self {
-            action: ActionLine::new(action),
             mode: action.mode.clone(),
             confirmable: action.confirmable,
             gates: action.gates.iter().map(Into::into).collect(),

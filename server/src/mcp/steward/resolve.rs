@@ -6,24 +6,32 @@ use super::RESOLVE;
 use super::facts::{open_views, read_whole_id, wait_for};
 use crate::access::AccessScope;
 use crate::http::app::check_may_resolve;
+use crate::mcp::caller::ToolNeed;
 use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value};
 use crate::temporal::resolve::ResolutionRequestError;
+use crate::views::wiki::{WikiRunRow, list_wiki_runs};
+use chrono::Utc;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use steward_domain::action::audit::{ActionKind, ResolverKind};
+use steward_domain::action::plan::ActionId;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::record::path::RecordPath;
+use steward_domain::wiki::run::RunId;
+use steward_vault::wiki::staged::StagedRuns;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
+use steward_workflows::{WikiRequest, WikiRunInput, WikiRunOutput};
 
 pub(super) const UNDO: ToolDefinition = ToolDefinition {
     name: "steward_undo",
     title: "Undo an action",
-    description: "Undoes the change of one action, within 7 days. Look at `steward_preview` first. \
+    description: "Undoes the change of one action, within 7 days, or takes a committed run of a wiki back. Look at `steward_preview` first. \
         Example: steward_undo(action=\"3f9a1c22b07d4e51\", reason=\"the rent is not paid yet\")",
-    kind: RESOLVE,
+    kind: ToolKind { need: ToolNeed::WriteOrAct, for_writers: true, ..RESOLVE },
     arguments: describe_vault_arguments::<ResolveArguments>,
     result: Some(describe_result::<ResolveResult>),
     run: |call| resolve_action(call, ResolutionKind::Undo),
@@ -55,8 +63,9 @@ struct ResolveArguments {
 struct ResolveResult {
     /// The action that was resolved.
     action: String,
-    /// The id of its resolution, which is an action too.
-    undo_id: String,
+    /// The id of its resolution, which is an action too; absent for a run of a wiki.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    undo_id: Option<String>,
     /// Outside words: the path of the record of the resolution.
     record: OutsideWords,
     /// Outside words: the path of the note.
@@ -64,7 +73,7 @@ struct ResolveResult {
     /// Outside words: what was done in the tracker.
     #[serde(skip_serializing_if = "Option::is_none")]
     tracker: Option<OutsideWords>,
-    /// Outside words: which sources and classes were demoted.
+    /// Outside words: which sources and classes were demoted, or what stayed of a run of a wiki.
     #[serde(skip_serializing_if = "Option::is_none")]
     demoted: Option<OutsideWords>,
 }
@@ -75,6 +84,13 @@ fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, T
     if reason.trim().is_empty() {
         let what = "`reason` says nothing";
         return Err(ToolError::new(ToolErrorCode::BadArguments, what, "Say why, for the person who reads the record"));
+    }
+    if let Some(run) = find_wiki_run(call, &action)? {
+        return resolve_wiki_run(call, run, kind, action);
+    }
+    if !call.caller.may_act {
+        let what = "you may undo runs of a wiki that you committed yourself, and this is none";
+        return Err(ToolError::new(ToolErrorCode::ScopeTooSmall, what, "A person can undo it in the dashboard"));
     }
     let row = wait_for(open_views(call)?.find_action_row(&action))?;
     if kind == ResolutionKind::Undo {
@@ -93,13 +109,57 @@ fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, T
     match wait_for(holder.request_resolution(input)).map_err(|e| refuse_request(&e))? {
         ResolveOutput::Done { action_id, record, target, tracker, lowered, .. } => answer_value(&ResolveResult {
             action,
-            undo_id: action_id.to_string(),
+            undo_id: Some(action_id.to_string()),
             record: record.as_str().into(),
             target: target.as_str().into(),
             tracker: tracker.map(Into::into),
             demoted: (!lowered.is_empty()).then(|| lowered.join("; ").into()),
         }),
         ResolveOutput::Refused { refusal, .. } => Err(refuse_resolution(&refusal)),
+    }
+}
+
+/// The run of a wiki that an action committed, if its workspace is seen.
+fn find_wiki_run(call: &ToolCall, action: &str) -> Result<Option<WikiRunRow>, ToolError> {
+    let rows = list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX);
+    let is_meant =
+        |row: &WikiRunRow| ActionId::derive(&[ActionKind::Wiki.as_str(), &row.run, &row.wiki]).as_str() == action;
+    Ok(rows.map_err(ToolError::internal)?.into_iter().find(is_meant))
+}
+
+/// Takes a committed run back, or ends one that waits. Who may only write does that with own runs.
+fn resolve_wiki_run(
+    call: &ToolCall,
+    row: WikiRunRow,
+    kind: ResolutionKind,
+    action: String,
+) -> Result<ToolAnswer, ToolError> {
+    let run: RunId = row.run.parse().map_err(ToolError::internal)?;
+    let staged = StagedRuns::new(call.vault.root()).peek(&run);
+    let is_own = staged.is_ok_and(|staged| staged.meta.is_by_assistant() && staged.meta.by == call.caller.name);
+    if !call.caller.may_act && !is_own {
+        let what = "another caller committed this run";
+        return Err(ToolError::new(ToolErrorCode::ScopeTooSmall, what, "A person can take it back in the dashboard"));
+    }
+    let request = match kind {
+        ResolutionKind::Undo => WikiRequest::Revert { run, keep_edited: false },
+        _ => WikiRequest::Reject { run },
+    };
+    let input = WikiRunInput { wiki: row.wiki.clone(), by: call.caller.name.clone(), at: Utc::now(), request };
+    let holder = wait_for(call.vault.reach_holder())?;
+    match wait_for(holder.request_wiki_run(input)).map_err(|e| refuse_request(&e))? {
+        WikiRunOutput::Done { record, notes, .. } => answer_value(&ResolveResult {
+            action,
+            undo_id: None,
+            record: record.as_ref().map_or("", RecordPath::as_str).into(),
+            target: row.wiki.into(),
+            tracker: None,
+            demoted: (!notes.is_empty()).then(|| notes.join("; ").into()),
+        }),
+        WikiRunOutput::Refused { status, message } => {
+            let what = format!("{status}: {}", show_reason(&message));
+            Err(ToolError::new(ToolErrorCode::Refused, what, "`history` shows how the run stands"))
+        }
     }
 }
 

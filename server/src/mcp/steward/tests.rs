@@ -86,7 +86,7 @@ async fn call_tool(vault: &Arc<McpVault>, name: &str, arguments: Value) -> Resul
     let answer = tokio::task::spawn_blocking(move || run(&call)).await.unwrap()?;
     match answer {
         ToolAnswer::Value(value) => Ok(value),
-        ToolAnswer::Text(_) => panic!("{name} answers in text"),
+        ToolAnswer::Text(_) | ToolAnswer::TextWithMeta { .. } => panic!("{name} answers in text"),
     }
 }
 
@@ -168,13 +168,13 @@ fn the_list_is_small_plain_and_bounded() {
 }
 
 #[test]
-fn whoever_may_write_a_wiki_may_stop_and_nothing_else() {
+fn whoever_may_write_a_wiki_may_undo_own_runs_and_stop() {
     let list = |caller: &McpCaller| -> Vec<&str> {
         let listed = |tool: &&ToolDefinition| tool.check_visibility(caller) == ToolVisibility::Listed;
         STEWARD_TOOLS.iter().filter(listed).map(|tool| tool.name).collect()
     };
     let pinned = |right| McpCaller::new("a".to_owned(), Some("acme".to_owned()), &[], right, false);
-    assert_eq!(list(&pinned(WikiRight::Write)), ["steward_stop"]);
+    assert_eq!(list(&pinned(WikiRight::Write)), ["steward_undo", "steward_stop"]);
     assert!(list(&pinned(WikiRight::Read)).is_empty());
     let reader = McpCaller::new("a".to_owned(), None, &[Toolset::Steward], WikiRight::Read, false);
     let resolving = ["steward_undo", "steward_dismiss", "steward_confirm", "steward_stop"];
@@ -192,11 +192,11 @@ async fn it_says_what_was_decided_and_why_and_no_word_leaves_its_fence() {
     assert!(status["troubles"].to_string().contains("No process serves this vault"), "{status}");
     assert!(status["notices"].to_string().contains("guard_unknown"), "{status}");
     let full = bench.call("steward_actions", json!({"id": bench.id()})).await.unwrap();
-    assert_eq!(full["action"]["gates"][0]["found"], "0.50 from gmail");
-    assert_eq!(full["action"]["evidence"][0]["quote"], "it is paid\\u{202e}");
+    assert_eq!(full["details"]["gates"][0]["found"], "0.50 from gmail");
+    assert_eq!(full["details"]["evidence"][0]["quote"], "it is paid\\u{202e}");
     let why = bench.call("steward_why", json!({"record": "task/pay-rent.md"})).await.unwrap();
-    assert_eq!(why["decided"]["action"]["id"], json!(bench.id()));
-    assert!(why["decided"]["would_change_it"].as_str().unwrap().contains("needs >= 0.75"), "{why}");
+    assert_eq!(why["action"]["id"], json!(bench.id()));
+    assert!(why["details"]["would_change_it"].as_str().unwrap().contains("needs >= 0.75"), "{why}");
     let tasks = bench.call("steward_tasks", json!({"id": "task/pay-rent"})).await.unwrap();
     assert_eq!(tasks["tasks"][0]["name"], HOSTILE.replace('⟦', "\\u{27e6}").replace('⟧', "\\u{27e7}"));
     let matters = bench.call("steward_matters", json!({"state": "open"})).await.unwrap();

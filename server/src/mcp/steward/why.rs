@@ -4,13 +4,14 @@
 
 use super::READ_STEWARD;
 use super::facts::{open_views, read_path, refuse_missing_note, show_path, wait_for};
-use super::lines::ActionInFull;
+use super::lines::{ActionDetails, ActionLine};
 use super::signals::explain_one;
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use crate::views::VaultViews;
+use crate::views::action::ActionDetail;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use steward_domain::action::audit::ActionKind;
@@ -44,9 +45,12 @@ struct WhyArguments {
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct WhyResult {
-    /// Absent if nothing was decided about it.
+    /// The decision; absent if nothing was decided about it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    decided: Option<ActionInFull>,
+    action: Option<ActionLine>,
+    /// What the action holds beside its line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<ActionDetails>,
     /// What is said about the note, newest first.
     signals: Vec<SaidAbout>,
     /// Outside words: of a signal, why it has its status.
@@ -55,6 +59,13 @@ struct WhyResult {
     /// Outside words: what would change that.
     #[serde(skip_serializing_if = "Option::is_none")]
     would_change_it: Option<OutsideWords>,
+}
+
+impl WhyResult {
+    fn new(decided: Option<&ActionDetail>, signals: Vec<SaidAbout>) -> Self {
+        let action = decided.map(|detail| ActionLine::new(&detail.action));
+        Self { action, details: decided.map(Into::into), signals, ..Self::default() }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -78,7 +89,7 @@ fn explain_record(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     match (&arguments.record, &arguments.action) {
         (None, Some(action)) => {
             let detail = wait_for(views.read_detail(action))?;
-            answer_value(&WhyResult { decided: Some((&detail).into()), ..WhyResult::default() })
+            answer_value(&WhyResult::new(Some(&detail), Vec::new()))
         }
         (Some(record), None) => {
             let path = read_path(record)?;
@@ -110,10 +121,7 @@ fn explain_note(views: &VaultViews, path: &RecordPath) -> Result<WhyResult, Tool
     let filter =
         ActionFilter { target: Some(path.clone()), kinds: vec![ActionKind::Action], ..ActionFilter::default() };
     let newest = wait_for(views.actions().actions_page(&filter, None, 1))?.rows.pop();
-    let decided = match newest {
-        Some(row) => Some((&wait_for(views.read_detail(row.id.as_str()))?).into()),
-        None => None,
-    };
+    let decided = newest.map(|row| wait_for(views.read_detail(row.id.as_str()))).transpose()?;
     let show = |signal: WeighedSignal| SaidAbout {
         signal: show_path(&signal.path),
         source: signal.source.into(),
@@ -122,5 +130,5 @@ fn explain_note(views: &VaultViews, path: &RecordPath) -> Result<WhyResult, Tool
         reason: signal.reason.map(Into::into),
     };
     let signals = wait_for(views.read().list_signals_about(path, MAX_SIGNALS))?.into_iter().map(show).collect();
-    Ok(WhyResult { decided, signals, ..WhyResult::default() })
+    Ok(WhyResult::new(decided.as_ref(), signals))
 }

@@ -3,22 +3,35 @@
 //! A run that waits or is under way is shown with its state. What a person did without a run is in the log alone.
 
 use super::search::read_moment;
-use crate::mcp::error::ToolError;
+use super::write::{RunChoice, open_run, refuse_change, render_diff};
+use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::outside::OutsideWords;
+use crate::mcp::paths::to_path;
 use crate::mcp::schema::{describe_arguments, describe_result};
+use crate::mcp::tokens::cut_to_tokens;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
-use crate::views::wiki::{list_wiki_runs, shorten_run};
+use crate::mcp::workspace::Workspace;
+use crate::views::wiki::{DiffSide, RunDiffLine, WikiRunFile, find_wiki_run, list_wiki_runs, shorten_run};
 use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::ActionId;
 use steward_domain::wiki::log::{LogEntry, read_log};
 use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES};
+use steward_vault::wiki::guardian::StagedPage;
+use steward_vault::wiki::staged::StagedRuns;
+
+/// The state of a run that is being written or waits.
+const OPEN: &str = "pending";
+/// The most tokens of the diff of one file.
+const MAX_DIFF_TOKENS: usize = 1_500;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "history",
     title: "History",
-    description: "Shows what happened, newest first: runs with their state, and entries of the log. \
+    description: "Shows what happened, newest first: runs with their state, and entries of the log; with run_id one run with what was found and its diffs. \
         Example: history(op=\"ingest\", since=\"2026-11-01\")",
     kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<HistoryArguments>,
@@ -41,6 +54,12 @@ struct HistoryArguments {
     /// `committed`, `pending`, `verifying`, `taken_back`, `rejected` or `abandoned`.
     #[schemars(length(max = 20))]
     status: Option<String>,
+    /// Your own runs alone.
+    #[serde(default)]
+    mine: bool,
+    /// This run alone, with what was found and what it changes.
+    #[schemars(length(max = 40))]
+    run_id: Option<String>,
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 200))]
     limit: u64,
@@ -55,6 +74,32 @@ struct HistoryResult {
     entries: Vec<HistoryEntry>,
     /// Whether there are more: narrow the time, or raise the limit.
     truncated: bool,
+    /// With `run_id`: what was found, and what the run changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run: Option<RunDetails>,
+}
+
+/// What is known of one run.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct RunDetails {
+    /// The whole id.
+    run_id: String,
+    /// The action id of a committed run, for `steward_undo`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<String>,
+    /// Outside words: what the rules or the verifier found, one line each.
+    findings: Vec<OutsideWords>,
+    files: Vec<ChangedFile>,
+}
+
+/// A file that a run changes.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct ChangedFile {
+    path: String,
+    /// Outside words: the lines that it gains and loses, with `+` and `-`.
+    diff: OutsideWords,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -83,6 +128,9 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let until = arguments.until.as_deref().map(read_moment).transpose()?;
     let log = workspace.folder.read_text(LOG_FILE, MAX_GENERATED_BYTES).map_err(ToolError::internal)?;
     let logged = read_log(&log.unwrap_or_default()).entries;
+    let own = arguments.mine.then(|| list_own_runs(call, &workspace)).transpose()?;
+    let details = arguments.run_id.as_deref().map(|run| describe_run(call, &workspace, run)).transpose()?;
+    let wanted = details.as_ref().map(|run| shorten_run(&run.run_id).to_owned());
     let mut by_run: BTreeMap<String, LogEntry> = BTreeMap::new();
     let mut entries: Vec<(DateTime<Utc>, HistoryEntry)> = Vec::new();
     for entry in logged {
@@ -115,11 +163,63 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             && until.is_none_or(|until| *at < until)
             && arguments.op.as_ref().is_none_or(|op| entry.op == *op)
             && arguments.status.as_ref().is_none_or(|status| entry.status.as_ref() == Some(status))
+            && wanted.as_ref().is_none_or(|run| entry.run.as_ref() == Some(run))
+            && own.as_ref().is_none_or(|own| entry.run.as_ref().is_some_and(|run| own.contains(run)))
     });
     entries.sort_by(|(a, _), (b, _)| b.cmp(a));
     let truncated = entries.len() > limit;
     let entries = entries.into_iter().take(limit).map(|(_, entry)| entry).collect();
-    answer_value(&HistoryResult { entries, truncated })
+    answer_value(&HistoryResult { entries, truncated, run: details })
+}
+
+/// The short names of the caller's runs.
+fn list_own_runs(call: &ToolCall, workspace: &Workspace<'_>) -> Result<BTreeSet<String>, ToolError> {
+    let runs = StagedRuns::new(workspace.vault.root()).list().map_err(ToolError::internal)?;
+    let own = runs.into_iter().filter(|run| run.meta.by == call.caller.name && run.meta.wiki == workspace.name);
+    Ok(own.map(|run| run.meta.run.short().to_owned()).collect())
+}
+
+/// What is known of a run of this workspace. What is staged and not submitted is shown to its caller alone.
+fn describe_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Result<RunDetails, ToolError> {
+    let root = workspace.vault.root();
+    let found = find_wiki_run(root, name).map_err(ToolError::internal)?;
+    let Some(view) = found.filter(|view| view.row.wiki == workspace.name) else {
+        let what = format!("there is no run `{}` in this workspace", shorten_outside(name));
+        return Err(ToolError::new(ToolErrorCode::RunUnknown, what, "`history` lists the runs"));
+    };
+    let line = |line: &RunDiffLine| match line.side {
+        DiffSide::Before => format!("-{}\n", line.text),
+        DiffSide::After => format!("+{}\n", line.text),
+    };
+    let show = |file: WikiRunFile| {
+        let diff: String = file.lines.iter().map(line).collect();
+        Some(ChangedFile {
+            path: to_path(&file.file)?,
+            diff: OutsideWords(cut_to_tokens(&diff, MAX_DIFF_TOKENS).to_owned()),
+        })
+    };
+    let mut files: Vec<ChangedFile> = view.files.into_iter().filter_map(show).collect();
+    if files.is_empty() && view.row.state == OPEN {
+        files = list_open_files(call, workspace, name)?;
+    }
+    let id = ActionId::derive(&[ActionKind::Wiki.as_str(), &view.row.run, &workspace.name]);
+    let is_committed = matches!(view.row.state.as_str(), "committed" | "taken_back");
+    Ok(RunDetails {
+        run_id: view.row.run,
+        action: is_committed.then(|| id.to_string()),
+        findings: view.findings.into_iter().map(OutsideWords).collect(),
+        files,
+    })
+}
+
+/// What an open run of the caller has staged so far.
+fn list_open_files(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Result<Vec<ChangedFile>, ToolError> {
+    let choice = RunChoice { run: Some(name), run_type: None, source: None };
+    let Ok((session, _)) = open_run(call, workspace, &choice) else { return Ok(Vec::new()) };
+    let pages = session.list_pages().map_err(refuse_change)?;
+    let show =
+        |page: &StagedPage| Some(ChangedFile { path: to_path(&page.file)?, diff: OutsideWords(render_diff(page)) });
+    Ok(pages.iter().filter_map(show).collect())
 }
 
 fn describe_entry(entry: LogEntry, run: Option<String>) -> HistoryEntry {

@@ -114,7 +114,7 @@ pub(super) async fn call_as(
 pub(super) async fn ask(vault: &Arc<McpVault>, tool: &str, arguments: Value) -> Value {
     match call_as(vault, Some("acme"), tool, arguments).await.unwrap() {
         ToolAnswer::Value(value) => value,
-        ToolAnswer::Text(blocks) => json!(blocks),
+        ToolAnswer::Text(blocks) | ToolAnswer::TextWithMeta { blocks, .. } => json!(blocks),
     }
 }
 

@@ -71,7 +71,9 @@ async fn items_spans_hits_and_adapters_are_those_of_the_wiki() {
     fill(&bench);
     bench.put("wiki/acme/sources/roof.txt", "Tiles of the roof.\n");
     let attachments = || [attach("acme", &["imap:work", "webhook:calls"], &[])];
-    for (vault, notice) in [(bench.open(attachments()), true), (bench.open_indexed(attachments()).await, false)] {
+    // The index is made only after the files were read without one.
+    for notice in [true, false] {
+        let vault = if notice { bench.open(attachments()) } else { bench.open_indexed(attachments()).await };
         let items = ask(&vault, "subscriptions", json!({"adapter": "imap:work"})).await;
         let listed: Vec<&str> =
             items["items"].as_array().unwrap().iter().map(|it| it["title"].as_str().unwrap()).collect();
@@ -144,7 +146,8 @@ async fn nobody_sees_a_word_of_the_streams_of_another_wiki() {
         "git_blame" => vec![json!({"path": "x"})],
         _ => vec![json!({})],
     };
-    for vault in [bench.open(attachments()), bench.open_indexed(attachments()).await] {
+    for is_indexed in [false, true] {
+        let vault = if is_indexed { bench.open_indexed(attachments()).await } else { bench.open(attachments()) };
         // The mail is there for whoever reads the other wiki.
         let Ok(ToolAnswer::Value(own)) = call_as(&vault, Some("home"), "events", json!({})).await else { panic!() };
         assert_eq!(titles(&own), ["Zebra"]);
@@ -154,7 +157,7 @@ async fn nobody_sees_a_word_of_the_streams_of_another_wiki() {
                     arguments["workspace"] = json!("acme");
                     let answer = match call_as(&vault, pin, tool.name, arguments.clone()).await {
                         Ok(ToolAnswer::Value(value)) => value.to_string(),
-                        Ok(ToolAnswer::Text(blocks)) => blocks.join("\n"),
+                        Ok(ToolAnswer::Text(blocks) | ToolAnswer::TextWithMeta { blocks, .. }) => blocks.join("\n"),
                         Err(error) => error.to_string(),
                     };
                     let words = ["Zebra", "A zebra for Ann", "stream/private", "private/"];

@@ -1,0 +1,181 @@
+//! Submits a run by its entry for the log, and says what became of it.
+//!
+//! The process that holds the vault is reached first: without it the run stays open. Then the run is closed, and a workflow carries it out.
+
+use super::header::{LogHeader, read_header};
+use super::result::ChangeResult;
+use super::runs::{RunChoice, open_run, refuse_change};
+use super::{WriteArguments, WriteOperation, to_written_file};
+use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
+use crate::mcp::outside::OutsideWords;
+use crate::mcp::tool::ToolCall;
+use crate::mcp::workspace::Workspace;
+use crate::temporal::resolve::ResolutionRequestError;
+use crate::views::wiki::shorten_run;
+use chrono::Utc;
+use std::time::Duration;
+use steward_domain::action::audit::ActionKind;
+use steward_domain::action::plan::ActionId;
+use steward_domain::wiki::writer::draft::PageChange;
+use steward_vault::wiki::guardian::{GuardianSession, Submission};
+use steward_workflows::{AssistantRunInput, IngestOutput};
+use tokio::runtime::Handle;
+
+/// How long a call waits for the outcome of a run. It goes on without the call.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Submits the run that the call names.
+///
+/// # Errors
+/// The entry, the run or its pages are not right, or the process that holds the vault is not reached. Then the run is open.
+pub(super) fn submit_run(
+    call: &ToolCall,
+    workspace: &Workspace<'_>,
+    arguments: &WriteArguments,
+) -> Result<ChangeResult, ToolError> {
+    let (WriteOperation::Append, Some(content)) = (arguments.op, &arguments.content) else {
+        let what = "the log only grows";
+        return Err(ToolError::new(ToolErrorCode::BadArguments, what, "Use op=\"append\" with `content`"));
+    };
+    let header = read_header(content)?;
+    let Some(name) = arguments.run_id.as_deref() else {
+        let what = "the entry names no run";
+        return Err(ToolError::new(
+            ToolErrorCode::RunIncomplete,
+            what,
+            "Stage pages first, and give the `run_id` of the answer",
+        ));
+    };
+    let keeps = read_keeps(arguments)?;
+    let (mut session, _) = open_run(call, workspace, &RunChoice { run: Some(name), run_type: None, source: None })?;
+    check_type(&session, &header)?;
+    let touched = find_touched(&session, &header)?;
+    let holder = Handle::current().block_on(workspace.vault.reach_holder())?;
+    session
+        .submit(&Submission { subject: &header.subject, touched: &touched, keeps: &keeps }, Utc::now())
+        .map_err(refuse_change)?;
+    let submission = u32::try_from(session.count_submissions()).unwrap_or(u32::MAX);
+    let run = session.run().meta.run.clone();
+    // The process that holds the vault needs the run now.
+    drop(session);
+    let input = AssistantRunInput { wiki: workspace.name.clone(), run: run.clone(), submission };
+    let outcome = Handle::current().block_on(holder.request_assistant_run(input, PATIENCE));
+    if let Err(ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. }) = &outcome {
+        let choice = RunChoice { run: Some(run.as_str()), run_type: None, source: None };
+        reopen_run(call, workspace, &choice)?;
+    }
+    describe_outcome(workspace, run.as_str(), outcome)
+}
+
+/// Opens a run again that could not be submitted.
+fn reopen_run(call: &ToolCall, workspace: &Workspace<'_>, choice: &RunChoice<'_>) -> Result<(), ToolError> {
+    let root = workspace.vault.root();
+    let run = choice.run.unwrap_or_default().parse().map_err(ToolError::internal)?;
+    let staged = steward_vault::wiki::staged::StagedRuns::new(root).open(&run).map_err(ToolError::internal)?;
+    let folder = staged.meta.folder.clone();
+    let wiki = steward_vault::wiki::state::read_wiki(root, &workspace.name, &folder).map_err(ToolError::internal)?;
+    let mut session = GuardianSession::resume(root, wiki, staged).map_err(ToolError::internal)?;
+    if session.run().meta.by == call.caller.name && session.is_submitted() {
+        session.reopen(Utc::now(), "it could not be submitted").map_err(ToolError::internal)?;
+    }
+    Ok(())
+}
+
+fn read_keeps(arguments: &WriteArguments) -> Result<Vec<PageChange>, ToolError> {
+    let keep = |page: &super::UnchangedPage| {
+        let path = if page.page.contains('/') { page.page.clone() } else { format!("wiki/{}", page.page) };
+        Ok(PageChange::Keep { file: to_written_file(&path)?, reason: page.reason.clone() })
+    };
+    arguments.no_change.iter().map(keep).collect()
+}
+
+fn check_type(session: &GuardianSession, header: &LogHeader) -> Result<(), ToolError> {
+    let own = session.run().meta.run_type;
+    if own == header.run_type {
+        return Ok(());
+    }
+    let what = format!("the entry says `{}`, and the run is of the type {own}", header.run_type);
+    Err(ToolError::new(ToolErrorCode::LogHeaderUnparseable, what, "Name the type of the run; an archive is `query`"))
+}
+
+/// The staged files that the entry names, by path or slug. What names no staged file stays as it is, so that it is reported.
+fn find_touched(session: &GuardianSession, header: &LogHeader) -> Result<Vec<String>, ToolError> {
+    let staged = session.list_pages().map_err(refuse_change)?;
+    let find = |name: &String| {
+        let wanted = name.trim_start_matches('/').trim_start_matches("wiki/").trim_end_matches(".md");
+        let is_meant = |file: &str| {
+            let stem = file.trim_end_matches(".md");
+            stem == wanted || stem.rsplit('/').next() == Some(wanted)
+        };
+        staged.iter().find(|page| is_meant(&page.file)).map_or_else(|| name.clone(), |page| page.file.clone())
+    };
+    let is_rendered =
+        |file: &String| matches!(file.as_str(), "index" | "log" | "overview" | "index.md" | "log.md" | "overview.md");
+    Ok(header.touched.iter().map(find).filter(|file| !is_rendered(file)).collect())
+}
+
+/// What became of a run that was submitted.
+fn describe_outcome(
+    workspace: &Workspace<'_>,
+    run: &str,
+    outcome: Result<IngestOutput, ResolutionRequestError>,
+) -> Result<ChangeResult, ToolError> {
+    let short = shorten_run(run).to_owned();
+    let mut result = ChangeResult {
+        run: short.clone(),
+        run_id: run.to_owned(),
+        state: String::new(),
+        action: None,
+        path: None,
+        staged_sha256: None,
+        diff: None,
+        quotes: Vec::new(),
+        warnings: Vec::new(),
+        should_touch: Vec::new(),
+        next: String::new(),
+    };
+    match outcome {
+        Ok(IngestOutput::Committed { notes, .. }) => {
+            result.state = "committed".to_owned();
+            let id = ActionId::derive(&[ActionKind::Wiki.as_str(), run, &workspace.name]);
+            result.action = Some(id.to_string());
+            result.warnings = notes.into_iter().map(OutsideWords).collect();
+            result.next = format!("Done. `steward wiki runs revert {short}` takes it back");
+        }
+        Ok(IngestOutput::Pending { .. }) => {
+            result.state = "pending".to_owned();
+            result.next = format!(
+                "A person decides about it: `steward wiki runs approve {short}`, or its page in the dashboard. `history(run_id=\"{short}\")` shows why it waits"
+            );
+        }
+        Ok(IngestOutput::Nothing { reason }) => {
+            result.state = "rejected".to_owned();
+            result.next = show_reason(&reason);
+        }
+        Ok(IngestOutput::Refused { message, .. }) => {
+            let is_open = message.starts_with("revise: ");
+            result.state = if is_open { "open" } else { "rejected" }.to_owned();
+            result.warnings = vec![OutsideWords(message)];
+            result.next = match is_open {
+                true => format!(
+                    "Correct what was found within 60 minutes and append the entry again; `history(run_id=\"{short}\")` shows it"
+                ),
+                false => "The run has ended, and nothing was changed".to_owned(),
+            };
+        }
+        Err(ResolutionRequestError::Late { .. }) => {
+            result.state = "verifying".to_owned();
+            result.next = format!("It goes on without you. Ask `history(run_id=\"{short}\")` in a minute");
+        }
+        Err(error @ (ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. })) => {
+            let what = format!("the run is open as before: {}", show_reason(&error.to_string()));
+            return Err(ToolError::new(
+                ToolErrorCode::EngineAway,
+                what,
+                "Start `steward up`, then append the entry again",
+            ));
+        }
+        Err(ResolutionRequestError::Failed { reason, .. }) => return Err(ToolError::internal(reason)),
+    }
+    Ok(result)
+}
