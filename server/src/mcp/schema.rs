@@ -14,7 +14,7 @@ pub(crate) const WORKSPACE: &str = "workspace";
 /// The schema of arguments, with the workspace.
 pub(crate) fn describe_arguments<A: JsonSchema>() -> JsonObject {
     let mut schema = generate::<A>();
-    let workspace = json!({"type": "string", "maxLength": 96, "description": "The wiki, by its name. A server for one wiki does not need it."});
+    let workspace = json!({"type": "string", "maxLength": 96, "description": "The wiki, by its name; not needed on a server for one."});
     match schema.get_mut("properties").and_then(Value::as_object_mut) {
         Some(properties) => {
             properties.shift_insert(0, WORKSPACE.to_owned(), workspace);
@@ -33,7 +33,12 @@ pub(crate) fn describe_vault_arguments<A: JsonSchema>() -> JsonObject {
 pub(crate) fn describe_result<R: JsonSchema>() -> JsonObject {
     let mut schema = generate::<R>();
     // A list of tools takes room in every conversation. What is within needs no more than names, types and meanings.
-    schema.values_mut().for_each(shorten_result);
+    schema.shift_remove("required");
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for property in properties.values_mut() {
+            shorten_result(property);
+        }
+    }
     schema
 }
 
@@ -47,9 +52,27 @@ fn shorten_result(value: &mut Value) {
                     object.shift_remove(name);
                 }
             }
+            // What a list holds is said at the list, and what its fields are by their names.
+            if let Some(Value::Object(items)) = object.get_mut("items")
+                && let Some(Value::Object(fields)) = items.get_mut("properties")
+            {
+                for field in fields.values_mut() {
+                    shorten_outside_field(field);
+                }
+                items.shift_remove("description");
+            }
             object.values_mut().for_each(shorten_result);
         }
         _ => {}
+    }
+}
+
+/// Leaves of the description of a field with outside words that it has them.
+fn shorten_outside_field(field: &mut Value) {
+    if let Some(Value::String(description)) = field.get_mut("description")
+        && description.starts_with(OUTSIDE)
+    {
+        OUTSIDE.clone_into(description);
     }
 }
 

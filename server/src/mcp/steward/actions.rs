@@ -54,7 +54,6 @@ struct ActionsResult {
     /// With `id`: what the action holds beside its line.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<ActionDetails>,
-    /// Where the list goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
 }

@@ -6,8 +6,9 @@ use super::facts::show_moment;
 use crate::mcp::outside::OutsideWords;
 use crate::views::action::{Action, ActionDetail, ActionEvidence, ActionGate};
 use crate::views::why::explain_closed_gates;
-use rmcp::schemars::{self, JsonSchema};
+use rmcp::schemars::{self, JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// An action on a line.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -156,5 +157,24 @@ impl From<&ActionDetail> for ActionDetails {
             tracker: detail.tracker.as_deref().map(Into::into),
             problem: action.problem.as_deref().map(Into::into),
         }
+    }
+}
+
+/// What other tools show of an action. Its schema is that of `steward_actions`, which stands in the list of tools once.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct ShownAction<T>(pub(super) T);
+
+impl<T> JsonSchema for ShownAction<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "ShownAction".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object"})
     }
 }

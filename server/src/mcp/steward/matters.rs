@@ -31,7 +31,6 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     run: list_matters,
 };
 
-/// The state of a note.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -67,7 +66,6 @@ struct MattersArguments {
 #[derive(Debug, Serialize, JsonSchema)]
 struct MattersResult {
     matters: Vec<MatterLine>,
-    /// Where the list goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
 }

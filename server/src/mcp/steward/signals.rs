@@ -30,7 +30,6 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     run: list_signals,
 };
 
-/// The status of a signal.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -85,7 +84,6 @@ struct SignalsResult {
     /// Outside words: the author and the subject of its message.
     #[serde(skip_serializing_if = "Option::is_none")]
     event: Option<OutsideWords>,
-    /// Where the list goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
 }

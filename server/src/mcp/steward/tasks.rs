@@ -46,7 +46,6 @@ struct TasksArguments {
 #[derive(Debug, Serialize, JsonSchema)]
 struct TasksResult {
     tasks: Vec<TaskLine>,
-    /// Where the list goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
 }

@@ -4,7 +4,7 @@
 
 use super::READ_STEWARD;
 use super::facts::{count_fitting, open_views, read_moment, show_moment, wait_for};
-use super::lines::ActionLine;
+use super::lines::{ActionLine, ShownAction};
 use super::status::{Trouble, list_troubles, note_cut};
 use crate::mcp::error::ToolError;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
@@ -62,7 +62,8 @@ struct TodayResult {
 struct TodaySection {
     /// `waiting`, `questions`, `changed`, `would_change` or `resolved`.
     section: String,
-    actions: Vec<ActionLine>,
+    /// Outside words: rows of steward_actions.
+    actions: Vec<ShownAction<ActionLine>>,
 }
 
 fn show_today(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
@@ -112,7 +113,7 @@ fn show_section(
     let found = rows.len();
     rows.truncate(MAX_SECTION);
     let read = wait_for(views.read_actions(rows, now))?;
-    let mut actions: Vec<ActionLine> = read.iter().map(ActionLine::new).collect();
+    let mut actions: Vec<_> = read.iter().map(|action| ShownAction(ActionLine::new(action))).collect();
     actions.truncate(count_fitting(&actions, MAX_SECTION_TOKENS));
     if actions.len() < found {
         notices.push(format!("more_{name}: not all are shown; `steward_actions` lists them"));

@@ -4,7 +4,7 @@
 
 use super::READ_STEWARD;
 use super::facts::{open_views, read_path, refuse_missing_note, show_path, wait_for};
-use super::lines::{ActionDetails, ActionLine};
+use super::lines::{ActionDetails, ActionLine, ShownAction};
 use super::signals::explain_one;
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
@@ -45,12 +45,12 @@ struct WhyArguments {
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct WhyResult {
-    /// The decision; absent if nothing was decided about it.
+    /// Outside words: the decision, as a row of steward_actions; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    action: Option<ActionLine>,
-    /// What the action holds beside its line.
+    action: Option<ShownAction<ActionLine>>,
+    /// Outside words: its `details`, as in steward_actions.
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<ActionDetails>,
+    details: Option<ShownAction<ActionDetails>>,
     /// What is said about the note, newest first.
     signals: Vec<SaidAbout>,
     /// Outside words: of a signal, why it has its status.
@@ -63,8 +63,8 @@ struct WhyResult {
 
 impl WhyResult {
     fn new(decided: Option<&ActionDetail>, signals: Vec<SaidAbout>) -> Self {
-        let action = decided.map(|detail| ActionLine::new(&detail.action));
-        Self { action, details: decided.map(Into::into), signals, ..Self::default() }
+        let action = decided.map(|detail| ShownAction(ActionLine::new(&detail.action)));
+        Self { action, details: decided.map(|detail| ShownAction(detail.into())), signals, ..Self::default() }
     }
 }
 

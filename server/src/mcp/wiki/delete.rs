@@ -5,10 +5,11 @@
 use super::write::{ChangeResult, RunChoice, STAGE_WIKI, abandon_run, describe_change, open_run, refuse_change};
 use super::write::{end_without_change, to_written_file};
 use crate::mcp::error::{ToolError, ToolErrorCode};
+use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use rmcp::schemars::{self, JsonSchema};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use steward_domain::wiki::LOG_FILE;
 use steward_domain::wiki::writer::draft::PageChange;
 use steward_domain::wiki::writer::refusal::DraftFault;
@@ -23,7 +24,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
         Example: delete(path=\"wiki/concepts/old-lifetime.md\", reason=\"merged into token-lifetime\")",
     kind: STAGE_WIKI,
     arguments: describe_arguments::<DeleteArguments>,
-    result: Some(describe_result::<ChangeResult>),
+    result: Some(describe_result::<DeleteResult>),
     run: delete,
 };
 
@@ -41,11 +42,30 @@ struct DeleteArguments {
     run_id: Option<String>,
 }
 
+/// A removal that is staged, or a run that was given up.
+#[derive(Debug, Serialize, JsonSchema)]
+struct DeleteResult {
+    /// The name of the run for later calls.
+    run: String,
+    /// `open` or `abandoned`.
+    state: String,
+    /// Outside words: pages that link to the page, one line each.
+    warnings: Vec<OutsideWords>,
+    /// What comes next.
+    next: String,
+}
+
+impl From<ChangeResult> for DeleteResult {
+    fn from(result: ChangeResult) -> Self {
+        Self { run: result.run, state: result.state, warnings: result.warnings, next: result.next }
+    }
+}
+
 fn delete(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, DeleteArguments { path, reason, run_id }) = call.open::<DeleteArguments>()?;
     if let Some(run) = path.trim_start_matches('/').strip_prefix(RUNS) {
         let run = abandon_run(call, &workspace, run, &reason)?;
-        return answer_value(&ChangeResult::abandoned(&run));
+        return answer_value(&DeleteResult::from(ChangeResult::abandoned(&run)));
     }
     let file = to_written_file(&path)?;
     if file == LOG_FILE {
@@ -55,7 +75,7 @@ fn delete(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let choice = RunChoice { run: run_id.as_deref(), run_type: None, source: None };
     let (mut session, is_new) = open_run(call, &workspace, &choice)?;
     match session.change(&PageChange::Remove { file, reason }, None) {
-        Ok(staged) => answer_value(&describe_change(&session, &staged, Vec::new())),
+        Ok(staged) => answer_value(&DeleteResult::from(describe_change(&session, &staged, Vec::new()))),
         Err(error) => {
             end_without_change(&session, is_new)?;
             Err(refuse_change(error))

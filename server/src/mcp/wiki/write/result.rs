@@ -19,11 +19,11 @@ const MAX_WARNINGS: usize = 10;
 #[derive(Debug, Serialize, JsonSchema)]
 pub(in crate::mcp) struct ChangeResult {
     /// The name of the run for later calls: the last 8 digits of its id.
-    pub(super) run: String,
+    pub(in crate::mcp::wiki) run: String,
     /// The whole id of the run.
     pub(super) run_id: String,
     /// `open`, `verifying`, `pending` (a person decides), `committed`, `rejected` or `abandoned`.
-    pub(super) state: String,
+    pub(in crate::mcp::wiki) state: String,
     /// The action id of a committed run, for `steward_undo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) action: Option<String>,
@@ -39,11 +39,11 @@ pub(in crate::mcp) struct ChangeResult {
     /// The new footnotes of the page, each found in its source.
     pub(super) quotes: Vec<StagedQuote>,
     /// Outside words: what may be wrong, one line each.
-    pub(super) warnings: Vec<OutsideWords>,
+    pub(in crate::mcp::wiki) warnings: Vec<OutsideWords>,
     /// With the first change of an ingest: pages that the document may concern, the best first.
     pub(super) should_touch: Vec<String>,
     /// What comes next.
-    pub(super) next: String,
+    pub(in crate::mcp::wiki) next: String,
 }
 
 impl ChangeResult {
