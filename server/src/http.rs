@@ -5,6 +5,7 @@
 //! its main loop turns. Authentication is in [`crate::access`].
 
 pub mod app;
+pub mod dependencies;
 pub mod holder;
 pub mod listen;
 pub(crate) mod operator_log;

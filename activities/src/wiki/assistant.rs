@@ -6,14 +6,31 @@ use super::stage::{StageSettings, finish_staging};
 use super::{CONFLICT, NOT_FOUND, read_files};
 use chrono::Utc;
 use steward_vault::action::writer::VaultWriter;
+use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::wiki::guardian::{GuardianError, GuardianSession, removes_pages};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::runs::find_run_records;
-use steward_vault::wiki::staged::{RunState, StagedRunError, StagedRuns};
-use steward_vault::wiki::state::{ReadWikiError, read_wiki};
+use steward_vault::wiki::staged::{RunState, StagedRun, StagedRunError, StagedRuns};
+use steward_vault::wiki::state::{ReadWiki, ReadWikiError, read_wiki};
 use steward_workflows::{AssistantRunInput, StageIngestOutput};
 
+/// Stages the changes of a run again that waits.
+pub(super) fn stage_changes(
+    root: &VaultRoot,
+    wiki: ReadWiki,
+    run: StagedRun,
+) -> Result<(StagedRun, ReadWiki), WikiRunError> {
+    let session = GuardianSession::resume(root, wiki, run)?;
+    session.stage().map_err(|error| match error {
+        GuardianError::Run(e) => e,
+        GuardianError::Staged(e) => e.into(),
+        error => WikiRunError::Refused(error.to_string()),
+    })?;
+    Ok(session.into_run())
+}
+
+/// Stages a run that was submitted.
 pub(super) fn stage_assistant_run(
     writer: &VaultWriter,
     input: &AssistantRunInput,

@@ -2,6 +2,7 @@
 //!
 //! Nothing of the wiki is changed here. A run that nobody but its writer has checked waits for a person.
 
+use super::assistant::stage_changes;
 use super::{CONFLICT, STOPPED, read_files, refuse, reject};
 use chrono::Utc;
 use std::collections::BTreeMap;
@@ -18,7 +19,6 @@ use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::wiki::check::VerifierSession;
-use steward_vault::wiki::guardian::{GuardianError, GuardianSession};
 use steward_vault::wiki::ingest::{judge_run, stage_by_rules};
 use steward_vault::wiki::metrics::list_broken_metrics;
 use steward_vault::wiki::pending::note_tried;
@@ -384,13 +384,7 @@ fn try_stage_pages(
         return Ok(Some(Box::new((run, wiki))));
     }
     if run.meta.is_by_assistant() {
-        let session = GuardianSession::resume(root, wiki, run)?;
-        session.stage().map_err(|error| match error {
-            GuardianError::Run(e) => e,
-            GuardianError::Staged(e) => e.into(),
-            error => WikiRunError::Refused(error.to_string()),
-        })?;
-        return Ok(Some(Box::new(session.into_run())));
+        return stage_changes(root, wiki, run).map(|staged| Some(Box::new(staged)));
     }
     let mut session = WriterSession::open(root, wiki, run)?;
     match session.advance()? {

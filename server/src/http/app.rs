@@ -7,12 +7,11 @@
 
 use crate::access::admission::{self, AccessChecks};
 use crate::access::connection_limit::{ConnectionLimiter, ConnectionPermit};
-use crate::access::{
-    AccessError, AccessScope, AuthenticatedCaller, SecretStore, host::AllowedHosts, proxy::TrustedProxies,
-};
+use crate::access::{AccessError, AccessScope, AuthenticatedCaller, SecretStore};
 use crate::api;
 use crate::api::problem::ProblemDetails;
 use crate::grpc;
+use crate::http::dependencies::{AppDependencies, MappingCheck};
 use crate::http::holder::VaultHolder;
 use crate::http::pulse::LoopPulse;
 use crate::http::settings::DashboardSettings;
@@ -41,45 +40,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::undo::ResolutionKind;
-use steward_domain::fleet::names::VaultNames;
 use steward_domain::record::path::RecordPath;
 use steward_domain::steward::guard::GuardStatus;
-use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{Index, IndexError, MoveRefusal};
 use steward_vault::steward::guard::Ledger;
-use temporalio_client::Client;
 use tokio::sync::watch;
-
-/// Lists how `[map]` in the vault's `steward.toml` differs from the mapping in force. It reads that small file each time.
-pub type MappingCheck = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
-
-/// Everything that the interfaces need from the process in which they run.
-pub struct AppDependencies {
-    pub root: VaultRoot,
-    pub index: Arc<Index>,
-    pub client: Client,
-    /// The names of the vault at the Temporal server.
-    pub names: VaultNames,
-    /// The rate guard's ledger, where it can be opened.
-    pub ledger: Option<Arc<Ledger>>,
-    pub store: SecretStore,
-    pub hosts: AllowedHosts,
-    pub proxies: TrustedProxies,
-    /// Whether the server uses TLS.
-    pub encrypted: bool,
-    /// When the certificate in use ends; `None` without TLS.
-    pub certificate_end: watch::Receiver<Option<DateTime<Utc>>>,
-    pub settings: DashboardSettings,
-    /// The streams and clones of each wiki for the assistants at `/mcp`; `None` if none are served.
-    pub assistants: Option<AttachmentsByWiki>,
-    pub mapping_check: MappingCheck,
-    /// Whether the main loop of this process turns.
-    pub pulse: LoopPulse,
-    /// What `/metrics` shows of this process, beside the state of the vault.
-    pub process_metrics: Registry,
-    /// Becomes `true` when the process must end.
-    pub stop: watch::Receiver<bool>,
-}
 
 /// Most live streams of one caller. Each open tab of the dashboard is one, and so is each `WatchEvents`.
 const LIVE_PER_CALLER: usize = 32;
@@ -302,10 +267,7 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
         charts: Default::default(),
     });
     let assistants = match assistants {
-        Some(attachments) => {
-            let vault = open_assistants_vault(&app, secrets)?.with_attachments(attachments);
-            mcp::http::build_router(&app, Arc::new(vault), &allowed_hosts)
-        }
+        Some(it) => mcp::http::build_router(&app, open_assistants_vault(&app, secrets, it)?, &allowed_hosts),
         None => Router::new(),
     };
     let router = api::build_router(&app)
@@ -328,12 +290,17 @@ pub fn build_router(dependencies: AppDependencies) -> Result<Router, RouterBuild
 }
 
 /// The vault as assistants see it.
-fn open_assistants_vault(app: &SharedAppState, secrets: SecretStore) -> Result<McpVault, AccessError> {
+fn open_assistants_vault(
+    app: &SharedAppState,
+    secrets: SecretStore,
+    attachments: AttachmentsByWiki,
+) -> Result<Arc<McpVault>, AccessError> {
     let holder = Arc::clone(app);
     let connect = move || async move { Ok(holder.resolution_client()) };
     let connect: ConnectHolder = Arc::new(move || connect.clone()().boxed());
     let index = WikiIndex::opened(Index::clone(&app.index));
-    Ok(McpVault::new(app.views.root().clone(), secrets, index, connect)?.with_app(Arc::clone(app)))
+    let vault = McpVault::new(app.views.root().clone(), secrets, index, connect)?;
+    Ok(Arc::new(vault.with_app(Arc::clone(app)).with_attachments(attachments)))
 }
 
 /// Turns a panic of a handler into a 500 in the form of the interface.

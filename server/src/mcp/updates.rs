@@ -14,6 +14,7 @@ use crate::http::app::{LIVE_RECHECK_INTERVAL, SharedAppState};
 use crate::views::revision::LiveRevision;
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap};
+use chrono::Utc;
 use rmcp::RoleServer;
 use rmcp::model::{ErrorData, ResourceUpdatedNotificationParam, SubscriptionFilter};
 use rmcp::service::{Peer, RequestContext, SubscriptionContext};
@@ -110,6 +111,11 @@ pub(crate) async fn serve_listen(
     let uris: Vec<String> = context.accepted().resource_subscriptions.clone().unwrap_or_default();
     for uri in uris {
         watched.watch(vault, &caller, uri).await;
+    }
+    for uri in watched.list_recent(Utc::now()) {
+        if context.sink().notify_resource_updated(uri).await.is_err() {
+            return Ok(());
+        }
     }
     loop {
         let goes_on = tokio::select! {

@@ -117,12 +117,8 @@ pub(crate) async fn ingested() -> Desk {
     desk
 }
 
-#[tokio::test]
-async fn an_assistant_finds_a_claim_and_follows_it_to_the_very_words() {
-    let desk = ingested().await;
-    let before = list_files(&desk);
-    let mut client = Client::start(&desk, &[]).await;
-    let listed = client.request("tools/list", json!({})).await;
+/// The tools that a caller sees who may write pages and resolve nothing.
+fn check_tools(listed: &Value) {
     let names: Vec<&str> =
         listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     let (steward_tools, wiki_tools): (Vec<&str>, Vec<&str>) =
@@ -151,6 +147,15 @@ async fn an_assistant_finds_a_claim_and_follows_it_to_the_very_words() {
         ]
     );
     assert_eq!(steward_tools.last(), Some(&"steward_stop"), "who may not resolve sees no tool for it");
+}
+
+#[tokio::test]
+async fn an_assistant_finds_a_claim_and_follows_it_to_the_very_words() {
+    let desk = ingested().await;
+    let before = list_files(&desk);
+    let mut client = Client::start(&desk, &[]).await;
+    let listed = client.request("tools/list", json!({})).await;
+    check_tools(&listed);
     let wiki = json!("allotment");
     let guide = client.call("guide", json!({"workspace": wiki})).await;
     assert!(guide.get("structuredContent").is_none(), "{guide:#}");

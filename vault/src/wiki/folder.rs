@@ -51,6 +51,14 @@ pub struct FileStat {
     pub(crate) inode: u64,
 }
 
+impl FileStat {
+    /// When the file changed last, in milliseconds since 1970.
+    #[must_use]
+    pub fn modified_ms(&self) -> i64 {
+        self.modified_ns / 1_000_000
+    }
+}
+
 /// A file of a wiki.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WikiFile {

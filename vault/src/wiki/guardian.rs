@@ -4,29 +4,28 @@
 //! answered. Only who began a run goes on with it, and nothing outside of the folder of the run is written.
 
 mod outcome;
+mod stage;
 
 pub use outcome::{GuardianError, StagedPage, Submission};
 
 use crate::files::root::VaultRoot;
-use crate::wiki::ingest::{describe_findings, judge_run, read_source};
+use crate::wiki::ingest::read_source;
 use crate::wiki::request::WikiRunError;
-use crate::wiki::staged::{ASSISTANT_WRITER, RunMeta, RunState, StagedPlan, StagedRun, StagedRunError, StagedRuns};
+use crate::wiki::staged::{ASSISTANT_WRITER, RunMeta, RunState, StagedRun, StagedRunError, StagedRuns};
 use crate::wiki::state::ReadWiki;
 use chrono::{DateTime, TimeDelta, Utc};
 use outcome::describe_page;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::plain_text::to_one_line;
 use steward_domain::time::format_millis;
 use steward_domain::wiki::names::name_summary;
 use steward_domain::wiki::plan::RunFile;
-use steward_domain::wiki::registry::{WikiSource, list_replaced};
+use steward_domain::wiki::registry::list_replaced;
 use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
-use steward_domain::wiki::source_text::SourceText;
-use steward_domain::wiki::verify::Verdict;
 use steward_domain::wiki::writer::budget::RunLimits;
-use steward_domain::wiki::writer::draft::{DraftInput, PageChange, RunDraft, UnchangedPage};
+use steward_domain::wiki::writer::draft::{PageChange, RunDraft};
 use steward_domain::wiki::writer::refusal::{DraftFault, DraftRefusal};
 use steward_domain::wiki::writer::related::find_related;
 
@@ -326,112 +325,6 @@ impl GuardianSession {
             Some(_) | None => Ok(()),
         }
     }
-
-    /// Stages what the changes give on the wiki as it is, if the rules find no fault.
-    ///
-    /// # Errors
-    /// [`GuardianError`].
-    pub fn stage(&self) -> Result<(), GuardianError> {
-        let links = self.wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
-        let subject = self.lines.iter().rev().find_map(|line| match line {
-            GuardianLine::Submitted { subject, .. } => Some(subject.clone()),
-            GuardianLine::Change { .. } | GuardianLine::Reopened { .. } => None,
-        });
-        let (files, plan) = self.replay(None, |draft| -> Result<_, GuardianError> {
-            for keep in self.list_keeps() {
-                draft.apply_change(keep, true)?;
-            }
-            draft.finish(links).map_err(GuardianError::refuse)?;
-            Ok((draft.list_files(), describe_plan(draft)))
-        })??;
-        let offered: Vec<String> = match self.list_related() {
-            Ok(files) => {
-                let slug = |file: &String| Some(self.wiki.state.pages.iter().find(|it| it.file == *file)?.slug.clone());
-                files.iter().filter_map(slug).collect()
-            }
-            Err(e) => return Err(e.into()),
-        };
-        let verdict = judge_run(&self.root, &self.wiki, &self.run.meta, &files)?;
-        if verdict.verdict != Verdict::Commit {
-            self.run.write_verdict(&verdict)?;
-            let text = format!("error: the rules find a fault: {}", describe_findings(&verdict));
-            return Err(DraftRefusal::new(DraftFault::RulesFault, text).into());
-        }
-        Ok(self.run.stage(&files, StagedPlan { subject, offered, ..plan })?)
-    }
-
-    fn list_changes(&self) -> impl Iterator<Item = &PageChange> {
-        self.lines.iter().filter_map(|line| match line {
-            GuardianLine::Change { change } => Some(change),
-            GuardianLine::Submitted { .. } | GuardianLine::Reopened { .. } => None,
-        })
-    }
-
-    /// The pages that need no change, as the last submission says.
-    fn list_keeps(&self) -> &[PageChange] {
-        let last = self.lines.iter().rev().find_map(|line| match line {
-            GuardianLine::Submitted { keeps, .. } => Some(keeps.as_slice()),
-            GuardianLine::Change { .. } | GuardianLine::Reopened { .. } => None,
-        });
-        last.unwrap_or_default()
-    }
-
-    /// Carries out the changes on the wiki as it is, and then something with the draft. `more` may name further sources.
-    fn replay<T>(
-        &self,
-        more: Option<&PageChange>,
-        work: impl FnOnce(&mut RunDraft<'_>) -> T,
-    ) -> Result<T, GuardianError> {
-        let texts = self.read_texts(more)?;
-        let finders = texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
-        let sources = self.wiki.contents.sources.values();
-        let paths = sources.map(|source| (source.path.clone(), source.id.clone())).collect();
-        let input = DraftInput {
-            folder: &self.run.meta.folder,
-            manifest: &self.wiki.state.manifest,
-            pages: &self.wiki.state.pages,
-            source: self.run.meta.source.as_ref().map(|source| source.id.as_str()),
-            texts: &finders,
-            paths: &paths,
-            files: &self.wiki.contents.files,
-            began: self.run.meta.began,
-            run_type: match self.run.meta.run_type {
-                // The summary may still come.
-                WikiRunType::Ingest => WikiRunType::Manual,
-                run_type => run_type,
-            },
-        };
-        let mut draft = RunDraft::new(&input);
-        for change in self.list_changes() {
-            if let Err(refusal) = draft.apply_change(change, false) {
-                let file = change.file().to_owned();
-                return Err(GuardianError::Stale { file, reason: refusal.text });
-            }
-        }
-        Ok(work(&mut draft))
-    }
-
-    /// The texts of the sources that the changes name.
-    fn read_texts(&self, more: Option<&PageChange>) -> Result<BTreeMap<String, SourceText>, GuardianError> {
-        let known = &self.wiki.contents.sources;
-        let read = |source: &WikiSource| {
-            let (id, path, content_hash) = (source.id.clone(), source.path.clone(), source.content_hash.clone());
-            let text = read_source(&self.root, &self.wiki, &RunSource { id, path, content_hash })?;
-            Ok::<_, GuardianError>((source.id.clone(), text))
-        };
-        if let Some(source) = &self.run.meta.source {
-            let text = read_source(&self.root, &self.wiki, source)?;
-            return Ok(BTreeMap::from([(source.id.clone(), text)]));
-        }
-        let named: BTreeSet<String> =
-            self.list_changes().chain(more).flat_map(PageChange::list_named_sources).collect();
-        let find = |name: &String| {
-            let path = name.strip_prefix("raw/").map(|rest| format!("sources/{rest}"));
-            let path = path.unwrap_or_else(|| name.clone());
-            known.get(name).or_else(|| known.values().find(|source| source.path == path))
-        };
-        named.iter().filter_map(find).map(read).collect()
-    }
 }
 
 /// Checks that a page is as the assistant saw it.
@@ -442,15 +335,6 @@ fn check_base(draft: &RunDraft<'_>, file: &str, base: &str) -> Result<(), Guardi
         true => Ok(()),
         false => Err(GuardianError::StaleBase { file: file.to_owned() }),
     }
-}
-
-/// What a draft does beside its files.
-fn describe_plan(draft: &RunDraft<'_>) -> StagedPlan {
-    let note = |page: &UnchangedPage| format!("{} needs no change: {}", page.slug, page.reason);
-    let mut notes: Vec<String> = draft.unchanged.iter().map(note).collect();
-    notes.extend(draft.list_removed().iter().map(|page| format!("{} is removed: {}", page.slug, page.reason)));
-    let unchanged = draft.unchanged.iter().map(|page| page.slug.clone()).collect();
-    StagedPlan { notes, unchanged, ..StagedPlan::default() }
 }
 
 /// Whether a run removes a page, so that a person must commit it.

@@ -24,7 +24,7 @@ use crate::wiki::plan::RunFile;
 use crate::wiki::quote::QuoteFinder;
 use crate::wiki::run::WikiRunType;
 use crate::wiki::search::{PageFilter, search_pages};
-use crate::wiki::verify::{RunFault, RunFinding, VerifyInput, verify_run};
+use crate::wiki::verify::{RunFinding, VerifyInput, verify_run};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -320,7 +320,7 @@ impl<'a> RunDraft<'a> {
             && let Some(finding) = self.find_fault(file)
         {
             (self.pages, self.changed) = (pages, changed);
-            return Err(explain_fault(&finding));
+            return Err(DraftRefusal::from_finding(&finding));
         }
         Ok(format!("Written: {name}"))
     }
@@ -375,32 +375,6 @@ fn read_title(stated: Option<&str>) -> Result<String, DraftRefusal> {
         return Err(DraftRefusal::new(DraftFault::TemplateMissing, text));
     }
     Ok(title)
-}
-
-/// What is said to who wrote about a fault.
-fn explain_fault(finding: &RunFinding) -> DraftRefusal {
-    let RunFinding { fault, problem, .. } = finding;
-    let text = match fault {
-        RunFault::DropsClaims => {
-            format!("error: {}: keep it or mark it disputed", problem.replacen("it drops", "drops", 1))
-        }
-        RunFault::BlockChanged => format!("error: what stands on the page stays: {problem}"),
-        RunFault::CodeNotInSource => format!("error: not in source: say it in prose or leave it out: {problem}"),
-        fault => format!("error: {}: {problem}", fault.explain()),
-    };
-    let fault = match fault {
-        RunFault::DropsClaims => DraftFault::DropsClaims,
-        RunFault::BlockChanged => DraftFault::PersonWroteThis,
-        RunFault::ClaimUnanchored => DraftFault::ClaimUnanchored,
-        RunFault::NoFootnote => DraftFault::NoCitation,
-        RunFault::FootnoteForm | RunFault::SourceMissing => DraftFault::QuoteMissing,
-        RunFault::FabricatedQuote => DraftFault::QuoteNotFound,
-        RunFault::StatementTooLong => DraftFault::StatementTooLong,
-        RunFault::OverQuota => DraftFault::QuotaReached,
-        RunFault::DuplicateId => DraftFault::NameCollides,
-        _ => DraftFault::RulesFault,
-    };
-    DraftRefusal::new(fault, text)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //!
 //! A reply begins with `error: `, names what is wrong, and what would be right.
 
+use crate::wiki::verify::{RunFault, RunFinding};
+
 /// What is wrong with a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 #[strum(serialize_all = "snake_case")]
@@ -52,6 +54,33 @@ impl DraftRefusal {
     #[must_use]
     pub fn new(fault: DraftFault, text: impl Into<String>) -> Self {
         Self { fault, text: text.into() }
+    }
+
+    /// What is said to who wrote about a fault.
+    #[must_use]
+    pub fn from_finding(finding: &RunFinding) -> Self {
+        let RunFinding { fault, problem, .. } = finding;
+        let text = match fault {
+            RunFault::DropsClaims => {
+                format!("error: {}: keep it or mark it disputed", problem.replacen("it drops", "drops", 1))
+            }
+            RunFault::BlockChanged => format!("error: what stands on the page stays: {problem}"),
+            RunFault::CodeNotInSource => format!("error: not in source: say it in prose or leave it out: {problem}"),
+            fault => format!("error: {}: {problem}", fault.explain()),
+        };
+        let fault = match fault {
+            RunFault::DropsClaims => DraftFault::DropsClaims,
+            RunFault::BlockChanged => DraftFault::PersonWroteThis,
+            RunFault::ClaimUnanchored => DraftFault::ClaimUnanchored,
+            RunFault::NoFootnote => DraftFault::NoCitation,
+            RunFault::FootnoteForm | RunFault::SourceMissing => DraftFault::QuoteMissing,
+            RunFault::FabricatedQuote => DraftFault::QuoteNotFound,
+            RunFault::StatementTooLong => DraftFault::StatementTooLong,
+            RunFault::OverQuota => DraftFault::QuotaReached,
+            RunFault::DuplicateId => DraftFault::NameCollides,
+            _ => DraftFault::RulesFault,
+        };
+        Self::new(fault, text)
     }
 }
 

@@ -159,7 +159,7 @@ fn check_workspace(seed: u64, fences: &FenceKey) -> bool {
     let block = render_situation(&situation, &reader, fences);
     let counted = count_by_oracle(&block.text);
     assert!(counted <= MAX_SITUATION_TOKENS, "seed {seed}: {counted}: {}", block.text);
-    if seed % 8 == 0 {
+    if seed.is_multiple_of(8) {
         assert_eq!(counted, count_tokens(&block.text), "seed {seed}");
     }
     assert_eq!(block.text.matches(['⟦', '⟧']).count(), 4, "seed {seed}: one fence: {}", block.text);

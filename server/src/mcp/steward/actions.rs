@@ -18,7 +18,7 @@ use steward_vault::index::{ActionFilter, ActionSubset, PageCursor};
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_actions",
     title: "Actions of stewards",
-    description: "Lists what the stewards decided and how it was resolved, newest first. `id` shows one in full: its change, the checks with the values that decided, its evidence. \
+    description: "Lists what the stewards decided and how it was resolved, newest first. `id` adds the gates of one with the values that decided, its evidence and reasons. \
         Example: steward_actions(waiting=true)",
     kind: READ_STEWARD,
     arguments: describe_vault_arguments::<ActionsArguments>,

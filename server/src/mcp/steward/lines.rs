@@ -15,7 +15,7 @@ use std::borrow::Cow;
 #[schemars(inline)]
 pub(super) struct ActionLine {
     id: String,
-    /// `steward-action` is a decision; the others say what followed one.
+    /// `steward-action` is a decision.
     kind: String,
     at: String,
     /// Outside words: the path of the note.

@@ -23,7 +23,7 @@ use steward_vault::gates::stop;
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_preview",
     title: "Preview a resolution",
-    description: "Shows what an undo, a confirmation or a dismissal of an action would do now: the fields before and after, edits of people that stay, what must be undone first, or why it would be refused. \
+    description: "Shows what a resolution of an action would do now, or why it would be refused. \
         Example: steward_preview(action=\"3f9a1c22b07d4e51\", resolution=\"undo\")",
     kind: READ_STEWARD,
     arguments: describe_vault_arguments::<PreviewArguments>,
@@ -53,7 +53,7 @@ enum ResolutionArgument {
 struct PreviewResult {
     /// Fields that would change.
     fields: Vec<FieldChange>,
-    /// Fields that people edited since; their values stay, so an undo is refused.
+    /// Fields that people edited since: an undo is refused.
     kept: Vec<FieldChange>,
     /// Newer actions that must be undone first, in this order.
     undo_first: Vec<String>,

@@ -26,7 +26,7 @@ const MAX_PART_TOKENS: usize = 3_000;
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_status",
     title: "Status",
-    description: "Says how the stewards are now: what needs attention, the mode, a stop, how full the windows of model calls are, late checks, and the streams. \
+    description: "Says what needs attention, the mode, a stop, how full the windows of model calls are, late checks, and the streams. \
         Example: steward_status()",
     kind: READ_STEWARD,
     arguments: describe_vault_arguments::<StatusArguments>,
@@ -42,7 +42,7 @@ struct StatusArguments {}
 struct StatusResult {
     /// The worst first.
     troubles: Vec<Trouble>,
-    /// As the dashboard names it; absent if no process runs.
+    /// Absent if no process runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     mode: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ use crate::mcp::paths::to_file;
 use crate::mcp::resources::open_visible;
 use crate::mcp::resources::uri::ResourceUri;
 use crate::mcp::vault::McpVault;
+use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +15,10 @@ use steward_vault::wiki::folder::FileStat;
 
 /// The most resources that a stream or a session watches: each is looked at whenever something may have changed.
 pub(super) const MAX_WATCHED: usize = 100;
+
+/// How long before its stream is watched a file may have changed for its client to be told at once, in milliseconds: the stream is
+/// acknowledged before we look.
+const RECENT_MS: i64 = 2_000;
 
 /// How a resource was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +74,16 @@ impl WatchedResources {
             Some(_) | None => false,
         });
         differing.map(|(uri, _)| uri).collect()
+    }
+
+    /// The files that changed so shortly before they were watched that the client may not have seen the change.
+    pub(super) fn list_recent(&self, now: DateTime<Utc>) -> Vec<String> {
+        let is_recent = |stamp: &Option<ResourceStamp>| match stamp {
+            Some(ResourceStamp::File(stat)) => now.timestamp_millis() - stat.modified_ms() <= RECENT_MS,
+            Some(ResourceStamp::Wiki(_)) | None => false,
+        };
+        let watched = self.lock();
+        watched.stamps.iter().filter(|(_, stamp)| is_recent(stamp)).map(|(uri, _)| uri.clone()).collect()
     }
 
     /// Whether nobody looked at them yet; then the one who asks does.

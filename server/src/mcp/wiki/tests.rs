@@ -45,7 +45,8 @@ fn the_list_is_small_and_changes_only_on_purpose() {
             hints.idempotent_hint,
             hints.open_world_hint,
         );
-        assert_eq!(all, (true, Some(true), Some(false), Some(true), Some(false)), "{}", tool.name);
+        let reads = !["write", "delete"].contains(&tool.name.as_ref());
+        assert_eq!(all, (true, Some(reads), Some(false), Some(reads), Some(false)), "{}", tool.name);
     }
     let hash: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hash, LIST_SHA256, "the list of tools is another one");
