@@ -210,7 +210,7 @@ bench-wiki: .tools/wiki-bench/.installed
 	@cargo install --quiet --locked --root .tools/wiki-bench ripgrep@14.1.1
 	@touch $@
 
-# Public corpora of prompt injection through the whole house, with the offline clerk and with a model that is
+# Public corpora of prompt injection through the whole system, with the offline clerk and with a model that is
 # the attacker's; prints what became of them and fails on any violation. Not part of `make test`: minutes.
 corpora: $(TEMPORAL) .tools/corpora/texts.jsonl
 	cargo build --quiet -p steward-worker

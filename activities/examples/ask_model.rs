@@ -138,8 +138,7 @@ fn check_mark(clerk: &ClerkMark) -> Result<()> {
 
 /// The outcome's name and text, if the reply is within the contract.
 fn check_reply(reply: &ClerkReply, question: &ClerkQuestion) -> Result<(&'static str, String)> {
-    check_mark(&reply.clerk)?;
-    match &reply.outcome {
+    let shown = match &reply.outcome {
         ClerkCallOutcome::Answered { verdict } => {
             let again = Verdict::parse_answer(&serde_json::to_string(verdict)?, question)?;
             ensure!(again == *verdict, "the answer does not hold against its question: {verdict:?}");
@@ -150,13 +149,15 @@ fn check_reply(reply: &ClerkReply, question: &ClerkQuestion) -> Result<(&'static
         ClerkCallOutcome::Failed { reason } | ClerkCallOutcome::NotSent { reason } => {
             anyhow::bail!("the call failed: {reason}")
         }
-    }
+    };
+    // A call that failed has no tokens, and said above why.
+    check_mark(&reply.clerk)?;
+    shown
 }
 
 /// The outcome's name and text, if the reply about an event is within the contract.
 fn check_extract_reply(reply: &ExtractReply, question: &ExtractQuestion) -> Result<(&'static str, String)> {
-    check_mark(&reply.clerk)?;
-    match &reply.outcome {
+    let shown = match &reply.outcome {
         ExtractOutcome::Answered { text } => {
             let answer = ExtractAnswer::parse_answer(text, question)?;
             let quotes: Vec<&str> = answer.findings().iter().map(|f| f.quote.as_str()).collect();
@@ -167,7 +168,10 @@ fn check_extract_reply(reply: &ExtractReply, question: &ExtractQuestion) -> Resu
         ExtractOutcome::Failed { reason, slow: _ } | ExtractOutcome::NotSent { reason } => {
             anyhow::bail!("the call failed: {reason}")
         }
-    }
+    };
+    // A call that failed has no tokens, and said above why.
+    check_mark(&reply.clerk)?;
+    shown
 }
 
 fn build_event_question(text: &str, offers: &[(&str, &str)]) -> Result<ExtractQuestion> {

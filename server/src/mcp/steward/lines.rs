@@ -134,9 +134,9 @@ pub(super) struct ActionDetails {
     evidence: Vec<EvidenceLine>,
     /// Outside words: what a model wrote about it.
     reasoning: OutsideWords,
-    /// Outside words: what would have changed it, one thing on a line.
+    /// Outside words: what would have changed it.
     would_change_it: OutsideWords,
-    /// Outside words: what the tracker received or is owed.
+    /// Outside words: the tracker's part.
     #[serde(skip_serializing_if = "Option::is_none")]
     tracker: Option<OutsideWords>,
     /// Outside words: why its record cannot be read.

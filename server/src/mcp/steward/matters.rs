@@ -23,7 +23,7 @@ use steward_vault::index::{MatterCard, MatterFilter};
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_matters",
     title: "Matters",
-    description: "Lists matters, each with a steward: its open tasks, what waits, and when it was last checked. `id` is the path of one. \
+    description: "Lists matters with their open tasks, what waits, and the last check. `id` is a path. \
         Example: steward_matters(state=\"open\")",
     kind: READ_STEWARD,
     arguments: describe_vault_arguments::<MattersArguments>,

@@ -63,17 +63,17 @@ struct ResolveArguments {
 struct ResolveResult {
     /// The action that was resolved.
     action: String,
-    /// The id of its resolution, which is an action too; absent for a run of a wiki.
+    /// The id of its resolution.
     #[serde(skip_serializing_if = "Option::is_none")]
     undo_id: Option<String>,
     /// Outside words: the path of the record of the resolution.
     record: OutsideWords,
     /// Outside words: the path of the note.
     target: OutsideWords,
-    /// Outside words: what was done in the tracker.
+    /// Outside words: the tracker's part.
     #[serde(skip_serializing_if = "Option::is_none")]
     tracker: Option<OutsideWords>,
-    /// Outside words: which sources and classes were demoted, or what stayed of a run of a wiki.
+    /// Outside words: what was demoted, or what stayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     demoted: Option<OutsideWords>,
 }

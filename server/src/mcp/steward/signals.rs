@@ -22,7 +22,7 @@ use steward_vault::index::{PageCursor, SignalFilter, SignalRow};
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_signals",
     title: "Signals",
-    description: "Lists what mails and documents say about notes, newest first. `id`, the path of one, adds why it has its status and what would change that. \
+    description: "Lists what mails and documents say about notes, newest first. `id` adds why one has its status. \
         Example: steward_signals(about=\"task/pay-rent.md\")",
     kind: READ_STEWARD,
     arguments: describe_vault_arguments::<SignalsArguments>,

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 const MAX_LIST_TOKENS: usize = 10_000;
 const MAX_DESCRIPTION_TOKENS: usize = 250;
 /// The hash of the list, so that no description changes unseen. A change of it belongs into the changelog.
-const LIST_SHA256: &str = "6db9cf334e5d5f973e6571113c35147fd0e8017908893315f12b86e4086ac45f";
+const LIST_SHA256: &str = "3d5393cbe592c64e33c73139efaf840443a1434984c4c3b0af8407a06467f46c";
 
 fn list_tools() -> Vec<Tool> {
     WIKI_TOOLS.iter().map(ToolDefinition::describe).collect()
