@@ -55,7 +55,7 @@ pub(super) fn render_situation(situation: &WikiSituation, reader: &GuideReader<'
     let index = escape_outside(&situation.index).into_owned();
     filler.add_text(&LongText {
         name: "index",
-        heading: "## Index\n",
+        heading: "## Contents\n",
         text: if index.is_empty() { "Nothing yet." } else { &index },
         aim: INDEX_TOKENS,
         mark: INDEX_CUT,

@@ -289,7 +289,7 @@ fn a_hostile_overview_of_10_mb_changes_nothing() {
     wiki.write("overview.md", &hostile.repeat(10_000_000 / hostile.len()));
     let (same, large, meta) = call_guide(&wiki);
     assert_eq!((same, &large), (first, &small));
-    assert!(large.contains("\n(cut: the rest is in wiki/overview.md)\n\n## Index\n"), "{large}");
+    assert!(large.contains("\n(cut: the rest is in wiki/overview.md)\n\n## Contents\n"), "{large}");
     assert_eq!((large.matches("⟦data ").count(), large.matches("⟦end ").count()), (1, 1), "{large}");
     assert_eq!(meta["l1"]["cut"], json!(["overview"]));
 }

@@ -187,7 +187,7 @@ impl RunDraft<'_> {
     /// The sources that a change rests on: that of the run, or those of its quotes.
     fn list_quoted<'n>(&self, anchors: impl Iterator<Item = &'n Anchor>) -> Vec<String> {
         let quoted: BTreeSet<String> = match self.input.source {
-            Some(source) => BTreeSet::from([source.to_owned()]),
+            Some(source) => std::iter::once(source.to_owned()).collect(),
             None => anchors.map(|anchor| anchor.source.clone()).collect(),
         };
         quoted.into_iter().collect()

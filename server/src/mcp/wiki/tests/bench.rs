@@ -8,7 +8,7 @@ use crate::mcp::error::ToolError;
 use crate::mcp::tool::{ToolAnswer, ToolCall};
 use crate::mcp::wiki::WIKI_TOOLS;
 use crate::mcp::{ConnectHolder, McpCaller, McpVault};
-use crate::views::wiki::WikiIndex;
+use crate::views::wiki::{WikiIndex, fill_index};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,6 @@ use steward_domain::signals::stream::{IncomingEvent, StreamEvent};
 use steward_domain::time;
 use steward_domain::wiki::MANIFEST_FILE;
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::Index;
 use tempfile::TempDir;
 
 pub(super) struct Bench {
@@ -79,9 +78,8 @@ impl Bench {
         &self,
         attachments: impl IntoIterator<Item = (String, WikiAttachments)>,
     ) -> Arc<McpVault> {
-        let index = Index::open(self.state.path()).await.unwrap();
-        index.sync_all(&VaultRoot::open(self.dir.path()).unwrap(), chrono::Utc::now()).await.unwrap();
-        self.open_with(WikiIndex::opened(index), attachments)
+        fill_index(self.state.path(), &VaultRoot::open(self.dir.path()).unwrap()).await;
+        self.open_with(WikiIndex::new(self.state.path()), attachments)
     }
 
     fn open_with(
