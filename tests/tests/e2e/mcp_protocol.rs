@@ -234,7 +234,14 @@ async fn over_http_a_stream_without_a_session_is_told_until_the_token_is_revoked
     let told = events.next().await.unwrap();
     assert_eq!((&told["method"], &told["params"]["uri"]), (&json!("notifications/resources/updated"), &json!(PAGE)));
     world.json(&["token", "revoke", &id]).await;
-    let last = events.next().await.unwrap();
+    // A page that was made a moment before may be reported twice.
+    let last = loop {
+        let message = events.next().await.unwrap();
+        if message.get("id").is_some() {
+            break message;
+        }
+        assert_eq!(message["params"]["uri"], PAGE, "{message:#}");
+    };
     assert_eq!((&last["id"], last.get("result").is_some()), (&json!(7), true), "{last:#}");
     assert_eq!(events.next().await, None);
 }
