@@ -87,7 +87,7 @@ def wait_until_served(port: int, token: str) -> None:
         asked = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
         try:
             asked.request("GET", "/mcp", headers={"Authorization": f"Bearer {token}"})
-            # A session is told by GET what changes, and this is none.
+            # By GET a session opens its stream, and this is none.
             if asked.getresponse().status == http.client.METHOD_NOT_ALLOWED:
                 return
         except OSError:

@@ -2,7 +2,7 @@
 //!
 //! [`serve_stdio`] speaks with one client over pipes, and [`http`] with many. [`handler`] lists the tools that a caller may use ([`caller`]), and [`calls`] runs one, within limits
 //! ([`admission`]) and with a line in the log ([`call_log`]). [`tool`] says what a tool is, [`wiki`] holds those of a wiki and [`steward`] those of the stewards. Outside words, such as those of pages, stand between marks that their author cannot
-//! know ([`fence`]), or in fields that say so ([`outside`]). [`guide`] is what a client reads first. Programs read the same files as [`resources`], and are told when they change ([`updates`]); people start [`prompts`]. Nothing here writes the vault, but for the stop file and staged runs.
+//! know ([`fence`]), or in fields that say so ([`outside`]). [`guide`] is what a client reads first. Programs read the same files as [`resources`], and are notified when they change ([`updates`]); people start [`prompts`]. Nothing here writes the vault, but for the stop file and staged runs.
 //! Mail and commits belong to a wiki as the configuration says ([`attachments`]); commits are read by [`git`].
 
 mod admission;
@@ -18,6 +18,7 @@ mod fence;
 mod git;
 mod guide;
 mod handler;
+mod headings;
 pub(crate) mod http;
 mod outside;
 mod paths;

@@ -8,7 +8,7 @@ use chrono::Utc;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
-use steward_vault::wiki::guardian::{GuardianError, GuardianSession, removes_pages};
+use steward_vault::wiki::guardian::{GuardianSession, removes_pages};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::staged::{RunState, StagedRun, StagedRunError, StagedRuns};
@@ -22,11 +22,7 @@ pub(super) fn stage_changes(
     run: StagedRun,
 ) -> Result<(StagedRun, ReadWiki), WikiRunError> {
     let session = GuardianSession::resume(root, wiki, run)?;
-    session.stage().map_err(|error| match error {
-        GuardianError::Run(e) => e,
-        GuardianError::Staged(e) => e.into(),
-        error => WikiRunError::Refused(error.to_string()),
-    })?;
+    session.stage()?;
     Ok(session.into_run())
 }
 
@@ -64,17 +60,14 @@ pub(super) fn stage_assistant_run(
     if !session.is_submitted() {
         return refuse(CONFLICT, "the run was not submitted".to_owned());
     }
-    match session.stage() {
+    match session.stage().map_err(WikiRunError::from) {
         Ok(()) => {}
-        Err(GuardianError::Staged(e)) => return Err(e.into()),
-        // A failure of the machine is tried again; whatever does not fit is for the assistant to correct.
-        Err(GuardianError::Run(e)) if !matches!(e, WikiRunError::Refused(_) | WikiRunError::Verdict(_)) => {
-            return Err(e);
-        }
-        Err(error) => {
+        // Whatever does not fit is for the assistant to correct; a failure of the machine is tried again.
+        Err(error @ (WikiRunError::Refused(_) | WikiRunError::Verdict(_))) => {
             session.reopen(Utc::now(), "its assistant corrects what does not fit any more")?;
             return refuse(CONFLICT, format!("revise: {error}"));
         }
+        Err(error) => return Err(error),
     }
     let (run, wiki) = session.into_run();
     let is_draft = removes_pages(&read_files(&run)?);

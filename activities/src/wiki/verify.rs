@@ -252,12 +252,12 @@ fn revise(
 ) -> Result<SendTurnOutput, WikiRunError> {
     let verdict = RulesVerdict { verdict: Verdict::Revise, findings: findings.to_vec(), claims: Vec::new() };
     run.write_verdict(&verdict)?;
+    if run.meta.is_by_assistant() {
+        return revise_assistant(writer, wiki, run, &verdict);
+    }
     if run.meta.run_type == WikiRunType::Archive {
         // Nobody writes an answer again.
         return reject_by_verifier(writer, &run, &verdict);
-    }
-    if run.meta.is_by_assistant() {
-        return revise_assistant(writer, wiki, run, &verdict);
     }
     run.set_status(RunState::Pending, Utc::now(), "its writer corrects what the verifier found")?;
     let mut session = WriterSession::open(writer.root(), wiki, run)?;

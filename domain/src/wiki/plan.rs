@@ -5,10 +5,10 @@
 
 use super::details::{ClaimRecord, FileRecord, RecordedContent, WikiDetails};
 use super::path::{PagePath, WikiFileKind};
-use super::run::{REJECTED_SUFFIX, WikiMark};
+use super::run::{REJECTED_SUFFIX, WikiMark, derive_record_id};
 use super::{GRAPH_FILE, IDEAS_FILE};
 use crate::action::audit::{ActionKind, AuditDraft, AuditRecord, ChainLink, MAX_WIKI_RECORD_BYTES, WorkflowRef};
-use crate::action::plan::{ActionId, ContentHash, Disposition};
+use crate::action::plan::{ContentHash, Disposition};
 use crate::record::path::{PathError, RecordKind, RecordPath, show_path};
 use crate::steward::clerk::ClerkMark;
 use chrono::{DateTime, Utc};
@@ -71,7 +71,7 @@ impl WikiRun {
         }
         // It has no file, and no source's key has a dot.
         let target = RecordPath::new(RecordKind::Instinct, &format!("wiki.{}", self.mark.wiki))?;
-        let id = ActionId::derive(&[self.kind.as_str(), self.mark.run.as_str(), &self.mark.wiki]);
+        let id = derive_record_id(self.kind, self.mark.run.as_str(), &self.mark.wiki);
         let workflow = self.workflow.clone();
         // What a person accepted or added changes no page, and neither does a run that was rejected.
         let disposition = if self.kind == ActionKind::Wiki { Disposition::Live } else { Disposition::Recorded };

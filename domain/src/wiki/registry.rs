@@ -6,7 +6,7 @@
 use super::finding::{FindingCode, Severity, WikiFinding, judge_fault};
 use super::path::{WikiFileKind, find_kind};
 use super::standard::{self, Doctype};
-use super::{PROVENANCE_FILE, SOURCES_FILE};
+use super::{PROVENANCE_FILE, SOURCES_FILE, SOURCES_FOLDER};
 use crate::action::plan::ContentHash;
 use crate::record::frontmatter::RecordFields;
 use chrono::{DateTime, Utc};
@@ -71,6 +71,12 @@ pub struct RegistryReading {
     /// By id.
     pub sources: BTreeMap<String, WikiSource>,
     pub findings: Vec<WikiFinding>,
+}
+
+/// The file of a document, relative to the wiki, by a path that may have the older folder: `raw/x` is `sources/x`.
+#[must_use]
+pub fn to_source_file(path: &str) -> String {
+    path.strip_prefix("raw/").map_or_else(|| path.to_owned(), |rest| format!("{SOURCES_FOLDER}/{rest}"))
 }
 
 /// Reads `_sources.json`: a list of objects of the doctype `knowledge.source/v1`.

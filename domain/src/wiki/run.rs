@@ -2,6 +2,7 @@
 //!
 //! A run is committed as one transaction with one audit record, or it changes nothing.
 
+use crate::action::audit::ActionKind;
 use crate::action::plan::ActionId;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -108,6 +109,12 @@ pub struct RunSource {
     pub path: String,
     /// As in `sha256:55a2…`.
     pub content_hash: String,
+}
+
+/// The id of the record of a run, such as that of its commit with [`ActionKind::Wiki`].
+#[must_use]
+pub fn derive_record_id(kind: ActionKind, run: &str, wiki: &str) -> ActionId {
+    ActionId::derive(&[kind.as_str(), run, wiki])
 }
 
 impl RunId {

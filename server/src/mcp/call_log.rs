@@ -3,34 +3,89 @@
 //! A line holds no arguments and no content. It is opened, and there must be space, before a call runs; without a log no tool runs. The line is
 //! appended before the answer is sent.
 
+use super::caller::McpCaller;
 use super::fence::FenceKey;
 use chrono::{DateTime, Utc};
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
 use serde::Serialize;
 use serde_json::Value;
+use std::time::Instant;
 
 /// How the files of the log begin.
 pub(crate) const CALL_LOG: &str = "mcp";
 
-/// A call, as its line says.
-#[derive(Serialize)]
-pub(crate) struct LoggedCall<'a> {
+/// The longest name of a workspace that a line holds, in bytes, and of a client, in characters.
+const MAX_WORKSPACE: usize = 96;
+const MAX_CLIENT: usize = 60;
+
+/// A request that is under way.
+pub(crate) struct LoggedRequest<'a> {
+    began: Instant,
     pub(crate) ts: DateTime<Utc>,
-    pub(crate) id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    caller: &'a McpCaller,
+    context: &'a RequestContext<RoleServer>,
+    transport: &'static str,
+}
+
+/// What was asked, and what came of it.
+pub(crate) struct LoggedCall<'a> {
     pub(crate) workspace: Option<&'a str>,
     pub(crate) tool: &'a str,
     /// An HMAC, by which the same call is recognised and none can be guessed.
     pub(crate) args_hash: String,
-    pub(crate) latency_ms: u64,
     /// `ok`, `refused:<code>`, `error:<code>` or `cancelled`.
     pub(crate) result: String,
-    pub(crate) caller: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) client: Option<String>,
-    pub(crate) transport: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) protocol: Option<String>,
     pub(crate) bytes: u64,
+}
+
+/// A line.
+#[derive(Serialize)]
+pub(crate) struct CallLine<'a> {
+    ts: DateTime<Utc>,
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    workspace: Option<&'a str>,
+    tool: &'a str,
+    args_hash: String,
+    latency_ms: u64,
+    result: String,
+    caller: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<String>,
+    transport: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<String>,
+    bytes: u64,
+}
+
+impl<'a> LoggedRequest<'a> {
+    pub(crate) fn begin(
+        caller: &'a McpCaller,
+        context: &'a RequestContext<RoleServer>,
+        transport: &'static str,
+    ) -> Self {
+        Self { began: Instant::now(), ts: Utc::now(), caller, context, transport }
+    }
+
+    /// The line of the request, which has ended.
+    pub(crate) fn end(&self, call: LoggedCall<'a>) -> CallLine<'a> {
+        let LoggedCall { workspace, tool, args_hash, result, bytes } = call;
+        CallLine {
+            ts: self.ts,
+            id: self.context.id.to_string(),
+            workspace: workspace.filter(|name| name.len() <= MAX_WORKSPACE),
+            tool,
+            args_hash,
+            latency_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            result,
+            caller: &self.caller.name,
+            client: self.context.client_info().map(|client| client.name.chars().take(MAX_CLIENT).collect()),
+            transport: self.transport,
+            protocol: self.context.protocol_version().map(|version| version.to_string()),
+            bytes,
+        }
+    }
 }
 
 /// The hash of arguments, whatever their order.

@@ -3,12 +3,12 @@
 //! Every call passes the same way: the log is opened, the call gets its room, the tool runs on a blocking thread, the answer is given its
 //! form, and the line is appended before the answer leaves.
 
-use super::call_log::{LoggedCall, hash_arguments};
+use super::call_log::{LoggedCall, LoggedRequest, hash_arguments};
 use super::error::{ToolError, ToolErrorCode};
+use super::requests::run_work;
 use super::secrets::{remove_tokens, remove_tokens_from_value};
 use super::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolVisibility};
 use super::vault::McpVault;
-use chrono::Utc;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject, ProgressNotificationParam};
 use rmcp::service::RequestContext;
@@ -26,8 +26,9 @@ pub(super) async fn run_call(
     context: &RequestContext<RoleServer>,
     transport: &'static str,
 ) -> CallToolResult {
-    let (began, ts, vault, caller) = (Instant::now(), Utc::now(), Arc::clone(&call.vault), call.caller.clone());
-    let mut log = match vault.log.open(ts) {
+    let (vault, caller) = (Arc::clone(&call.vault), call.caller.clone());
+    let request = LoggedRequest::begin(&caller, context, transport);
+    let mut log = match vault.log.open(request.ts) {
         Ok(log) => log,
         Err(e) => return ToolError::without_log(&e).into_result(),
     };
@@ -51,26 +52,19 @@ pub(super) async fn run_call(
         None => (CallToolResult::error(Vec::new()), "cancelled".to_owned()),
     };
     let line = LoggedCall {
-        ts,
-        id: context.id.to_string(),
-        workspace: workspace.as_deref().filter(|name| name.len() <= 96),
+        workspace: workspace.as_deref(),
         tool: tool.name,
         args_hash,
-        latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         result: word,
-        caller: &caller.name,
-        client: context.client_info().map(|client| client.name.chars().take(60).collect()),
-        transport,
-        protocol: context.protocol_version().map(|version| version.to_string()),
         bytes: count_bytes(&result),
     };
-    match log.append(&line) {
+    match log.append(&request.end(line)) {
         Ok(()) => result,
         Err(e) => ToolError::without_log(&e).into_result(),
     }
 }
 
-/// Tells a client that asked for it how long its call has run, in seconds. It goes on until the call ends.
+/// Reports to a client that asked for it how long its call has run, in seconds. It goes on until the call ends.
 async fn report_progress(context: &RequestContext<RoleServer>) -> Infallible {
     let Some(token) = context.meta.get_progress_token() else { return std::future::pending().await };
     let began = Instant::now();
@@ -90,14 +84,8 @@ async fn run_tool(tool: &ToolDefinition, call: ToolCall) -> Result<ToolAnswer, T
             "Whoever runs Steward can grant more: `--allow` of `steward mcp serve`, or a token with another scope";
         return Err(ToolError::new(ToolErrorCode::ScopeTooSmall, what, fix));
     }
-    let permit = call.vault.limits.admit(&call.caller.name, tool.kind.cost, Instant::now())?;
-    let run = tool.run;
-    let work = move || {
-        // The room is free when the work has ended, also if nobody waits for it any more.
-        let _permit = permit;
-        run(&call)
-    };
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|e| Err(ToolError::internal(e)))
+    let (run, vault, caller) = (tool.run, Arc::clone(&call.vault), call.caller.clone());
+    run_work(&vault, &caller, tool.kind.cost, move || run(&call)).await?
 }
 
 /// Gives an answer its form. The text of structured results is the same JSON, in one fence.

@@ -1,6 +1,6 @@
-//! What a client of the older protocol is told about its session, if it set a level: refusals of tools, by tool and code.
+//! What is reported to a client of the older protocol, if it set a level: refusals of tools, by tool and code.
 //!
-//! No content and no argument is told. The newer protocol has no such messages.
+//! No content and no argument is reported. The newer protocol has no such messages.
 
 #![expect(deprecated, reason = "the newer protocol has no log, and clients of the older one may ask for it")]
 
@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 /// Who speaks in a message.
 const LOGGER: &str = "steward";
 
-/// The level that a session set; none is told before.
+/// The level that a session set. Nothing is reported without one.
 #[derive(Debug, Default)]
 pub(crate) struct ClientLog(Mutex<Option<LoggingLevel>>);
 
@@ -38,7 +38,7 @@ impl ClientLog {
         Ok(())
     }
 
-    /// Tells the client that a call was refused.
+    /// Reports to the client that a call was refused.
     pub(crate) async fn report_call(&self, tool: &str, result: &CallToolResult, context: &RequestContext<RoleServer>) {
         let level = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let code = result.meta.as_ref().and_then(|meta| meta.0.get(ERROR_KEY)?.get("code"));

@@ -5,6 +5,7 @@
 
 use super::caller::McpCaller;
 use super::error::ToolError;
+use super::headings::list_headings;
 use super::outside::escape_outside;
 use super::prompts::find_prompt;
 use super::resources::{RESOURCE_TEMPLATES, list_workspaces};
@@ -109,7 +110,7 @@ fn list_values(workspace: &Workspace<'_>, kind: &CompletedKind, path: Option<&st
     match kind {
         CompletedKind::Document { prefix } => list_paths("raw/", prefix),
         CompletedKind::Page { prefix } => list_paths("wiki/", prefix),
-        CompletedKind::Heading => path.map(|path| list_headings(workspace, path)).unwrap_or_default(),
+        CompletedKind::Heading => path.map(|path| list_page_headings(workspace, path)).unwrap_or_default(),
         CompletedKind::Run => {
             let runs = list_wiki_runs(workspace.vault.root(), Some(&workspace.name), MAX_RUNS).unwrap_or_default();
             runs.iter().map(|run| run.short().to_owned()).collect()
@@ -119,19 +120,10 @@ fn list_values(workspace: &Workspace<'_>, kind: &CompletedKind, path: Option<&st
 }
 
 /// The headings of a page, by its path with or without `wiki/`.
-fn list_headings(workspace: &Workspace<'_>, path: &str) -> Vec<String> {
+fn list_page_headings(workspace: &Workspace<'_>, path: &str) -> Vec<String> {
     let file = workspace.find_file(path).or_else(|_| workspace.find_file(&format!("wiki/{path}")));
     let text = file.ok().and_then(|file| workspace.folder.read_text(&file, MAX_PAGE_BYTES).ok().flatten());
-    let (mut is_code, mut headings) = (false, Vec::new());
-    for line in text.unwrap_or_default().lines() {
-        is_code ^= line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
-        let words = line.trim_start_matches('#');
-        let level = line.len() - words.len();
-        if !is_code && (1..=6).contains(&level) && words.starts_with(' ') {
-            headings.push(words.trim().to_owned());
-        }
-    }
-    headings
+    list_headings(&text.unwrap_or_default()).into_iter().map(|heading| heading.name.to_owned()).collect()
 }
 
 /// How many values fit, and the first of them.

@@ -22,15 +22,15 @@ pub(crate) enum ToolErrorCode {
     BadPattern,
     /// The revision is none of the clone.
     BadRev,
+    /// The words about a wiki take more tokens than a guide may.
+    BudgetExceeded,
     /// The rules refuse a change of a page.
     #[strum(to_string = "{0}")]
     Draft(DraftFault),
-    /// A path that leads out of its folder.
-    EscapesWorkspace,
-    /// The words about a wiki take more tokens than a guide may.
-    BudgetExceeded,
     /// The process that holds the vault is not reached.
     EngineAway,
+    /// A path that leads out of its folder.
+    EscapesWorkspace,
     /// The fault is ours; the log of the process says more.
     Internal,
     /// The entry for the log has another form.
@@ -62,6 +62,8 @@ pub(crate) enum ToolErrorCode {
     TextPending,
     /// No room for another call now.
     TooFast,
+    /// A file that is not sent as a whole.
+    TooLarge,
     /// Another call of the same run is under way.
     WorkspaceBusy,
     WorkspaceNotAccessible,
@@ -99,7 +101,7 @@ impl ToolError {
     pub(crate) fn into_protocol_error(self) -> ErrorData {
         let data = json!({ERROR_KEY: {"code": self.code.to_string(), "what": self.what, "fix": self.fix}});
         match self.code {
-            ToolErrorCode::BadArguments | ToolErrorCode::BadCursor => {
+            ToolErrorCode::BadArguments | ToolErrorCode::BadCursor | ToolErrorCode::TooLarge => {
                 ErrorData::invalid_params(self.to_string(), Some(data))
             }
             _ => ErrorData::internal_error(self.to_string(), Some(data)),
@@ -126,13 +128,16 @@ const MAX_REASON: usize = 600;
 
 /// A reason in the words of the other interfaces, on one line and with nothing hidden.
 pub(crate) fn show_reason(text: &str) -> String {
-    let short: String = text.chars().take(MAX_REASON).collect();
-    escape_outside(&short).replace('\n', " ")
+    show_beginning(text, MAX_REASON)
 }
 
 /// Words of a call as an error repeats them: short, on one line, and with nothing hidden.
 pub(crate) fn shorten_outside(text: &str) -> String {
-    let short: String = text.chars().take(MAX_REPEATED).collect();
+    show_beginning(text, MAX_REPEATED)
+}
+
+fn show_beginning(text: &str, most: usize) -> String {
+    let short: String = text.chars().take(most).collect();
     escape_outside(&short).replace('\n', " ")
 }
 

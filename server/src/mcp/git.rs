@@ -13,10 +13,9 @@ use super::workspace::Workspace;
 
 /// The longest revision, in bytes.
 const MAX_REV: usize = 200;
-/// Where clones are configured.
+/// What is wrong with a wiki without clones, and where they are configured.
+const NONE: &str = "no git clone belongs to this wiki";
 const FIX: &str = "Set it in your configuration, as in [wiki.<name>.clones] infra = \"/path\"";
-/// What is shown for a wiki without clones.
-pub(crate) const NO_CLONE: &str = "no_clone: no git clone belongs to this wiki. Set it in your configuration, as in [wiki.<name>.clones] infra = \"/path\"";
 
 /// A commit of a clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl Workspace<'_> {
                     format!("no clone `{}` belongs to this wiki", shorten_outside(name)),
                     format!("Use one of: {names}"),
                 ),
-                Some(_) | None => ("no git clone belongs to this wiki".to_owned(), FIX.to_owned()),
+                Some(_) | None => (NONE.to_owned(), FIX.to_owned()),
             };
             return Err(ToolError::new(ToolErrorCode::NoClone, what, fix));
         };
@@ -71,6 +70,11 @@ impl Workspace<'_> {
     pub(crate) fn has_clones(&self) -> bool {
         !self.vault.attachments.find(&self.name).clones.is_empty()
     }
+}
+
+/// What is shown for a wiki without clones.
+pub(crate) fn describe_no_clone() -> String {
+    format!("{}: {NONE}. {FIX}", ToolErrorCode::NoClone)
 }
 
 /// Finds the commit that a revision means.

@@ -31,9 +31,9 @@ use rmcp::{RoleServer, ServerHandler};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// How long a client may keep the list of tools, in milliseconds.
-const LIST_TTL_MS: u64 = 300_000;
-/// What a client tells its model about this server.
+/// How long a client may keep the lists of tools and of prompts, in milliseconds: they are constants of the build and of the caller's rights.
+pub(super) const LIST_TTL_MS: u64 = 300_000;
+/// What the model of a client reads about this server.
 const INSTRUCTIONS: &str = "Steward keeps wikis: pages that state what documents say, each statement with a footnote that quotes its document. \
     Before anything else call `guide` with the name of the wiki: it says what the wiki is about, which rules hold, and how things stand. \
     Find pages with `search`, read them with `read`, and follow a footnote to the very words with `follow`. Cite what you use by page and footnote. \
@@ -55,7 +55,7 @@ pub(crate) struct McpHandler {
     changes: ChangeSource,
     /// As the log names it.
     transport: &'static str,
-    /// What the session of an older client is told.
+    /// What is reported to the session of an older client.
     log: ClientLog,
     /// What the session of an older client watches.
     watched: Arc<WatchedResources>,
@@ -90,9 +90,9 @@ impl McpHandler {
     }
 }
 
-/// The names of the tools that a caller sees.
-pub(crate) fn list_tool_names(caller: &McpCaller) -> Vec<&'static str> {
-    all_tools().filter(|tool| tool.check_visibility(caller) == ToolVisibility::Listed).map(|tool| tool.name).collect()
+/// The tools that a caller sees, in the order of the list.
+pub(crate) fn list_tools(caller: &McpCaller) -> Vec<&'static ToolDefinition> {
+    all_tools().filter(|tool| tool.check_visibility(caller) == ToolVisibility::Listed).collect()
 }
 
 /// All tools, in the order of the list.
@@ -118,8 +118,8 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.identify_caller(&context)?;
-        let shown = all_tools().filter(|tool| tool.check_visibility(&caller) == ToolVisibility::Listed);
-        let mut listed = ListToolsResult::with_all_items(shown.map(ToolDefinition::describe).collect());
+        let shown = list_tools(&caller).into_iter().map(ToolDefinition::describe);
+        let mut listed = ListToolsResult::with_all_items(shown.collect());
         listed.ttl_ms = Some(LIST_TTL_MS);
         listed.cache_scope = Some(CacheScope::Private);
         Ok(listed)

@@ -1,7 +1,7 @@
 //! Serves assistants over Streamable HTTP, at `/mcp` and for one wiki at `/mcp/<workspace>`.
 //!
 //! Every request carries a token and passes the checks of all interfaces before: host, caller, rate, scope. A cookie is not taken. Clients of the
-//! older protocol have sessions; a session belongs to the caller who began it and to its address, and is told by a stream what changes.
+//! older protocol have sessions; a session belongs to the caller who began it and to its address, and a stream reports to it what changes.
 
 mod bodies;
 mod sessions;
@@ -59,7 +59,7 @@ pub(crate) fn build_router(app: &SharedAppState, vault: Arc<McpVault>, hosts: &A
     sessions.session_config.sse_retry = None;
     let sessions = Arc::new(sessions);
     let (served, changes) = (Arc::clone(&vault), ChangeSource::Server(Arc::clone(app)));
-    // Each client has a handler of its own: an older one sets what it wants to be told.
+    // Each client has a handler of its own: an older one sets what is reported to it.
     let serve = move || Ok(McpHandler::new(Arc::clone(&served), CallerSource::Request, changes.clone(), "http"));
     let service = StreamableHttpService::new(serve, Arc::clone(&sessions), config);
     let owners = Arc::new(SessionOwners::default());
@@ -80,7 +80,7 @@ pub(crate) fn build_router(app: &SharedAppState, vault: Arc<McpVault>, hosts: &A
     require_scope(router, app, AccessScope::Read).merge(well_known)
 }
 
-/// Takes a token alone, and no request of a page of another site. By GET a session is told what changes, so it needs a session.
+/// Takes a token alone, and no request of a page of another site. By GET a session opens its stream, so it needs a session.
 async fn check_request(request: Request, next: Next) -> Response {
     let refuse = |status, detail: &str| ProblemDetails::new(status, detail).into_response();
     let caller = request.extensions().get::<AuthenticatedCaller>();

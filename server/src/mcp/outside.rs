@@ -49,9 +49,14 @@ impl JsonSchema for OutsideWords {
     }
 }
 
+/// Whether a character hides, turns or forges.
+fn is_escaped(c: char) -> bool {
+    is_unseen(c) || matches!(c, '⟦' | '⟧')
+}
+
 /// The text with everything that hides, turns or forges shown as `\u{…}`. Line breaks and tabs stay.
 pub(crate) fn escape_outside(text: &str) -> Cow<'_, str> {
-    let is_shown = |c: char| matches!(c, '\n' | '\t') || !(is_unseen(c) || matches!(c, '⟦' | '⟧'));
+    let is_shown = |c: char| matches!(c, '\n' | '\t') || !is_escaped(c);
     if text.chars().all(is_shown) {
         return Cow::Borrowed(text);
     }
@@ -67,7 +72,7 @@ pub(crate) fn decode_outside(text: &str) -> String {
         decoded.push_str(before);
         let character = after.split_once('}').and_then(|(digits, behind)| {
             let c = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
-            (is_unseen(c) || matches!(c, '⟦' | '⟧')).then_some((c, behind))
+            is_escaped(c).then_some((c, behind))
         });
         match character {
             Some((c, behind)) => {

@@ -1,6 +1,6 @@
-//! Runs requests that read files and are no calls of tools, such as those for resources.
+//! Runs the work of requests, of calls of tools and of others, on a blocking thread when there is room.
 //!
-//! They take room as calls do, and run on a blocking thread, so that nobody reads more by them than by tools.
+//! All take room alike, so that nobody reads more by resources than by tools.
 
 use super::admission::CallCost;
 use super::caller::McpCaller;
@@ -10,7 +10,26 @@ use rmcp::model::ErrorData;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Does the work of a request, when there is room.
+/// Does work of a caller, when there is room.
+///
+/// # Errors
+/// There is no room now, or the work broke down.
+pub(super) async fn run_work<T: Send + 'static>(
+    vault: &McpVault,
+    caller: &McpCaller,
+    cost: CallCost,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ToolError> {
+    let permit = vault.limits.admit(&caller.name, cost, Instant::now())?;
+    let run = move || {
+        // The room is free when the work has ended, also if nobody waits for it any more.
+        let _permit = permit;
+        work()
+    };
+    tokio::task::spawn_blocking(run).await.map_err(ToolError::internal)
+}
+
+/// Does the work of a request that is no call of a tool, when there is room.
 ///
 /// # Errors
 /// Those of the work, and that there is no room now.
@@ -20,12 +39,7 @@ pub(crate) async fn run_request<T: Send + 'static>(
     cost: CallCost,
     work: impl FnOnce(&McpVault, &McpCaller) -> Result<T, ErrorData> + Send + 'static,
 ) -> Result<T, ErrorData> {
-    let permit = vault.limits.admit(&caller.name, cost, Instant::now()).map_err(ToolError::into_protocol_error)?;
-    let (vault, caller) = (Arc::clone(vault), caller.clone());
-    let run = move || {
-        // The room is free when the work has ended, also if nobody waits for it any more.
-        let _permit = permit;
-        work(&vault, &caller)
-    };
-    tokio::task::spawn_blocking(run).await.unwrap_or_else(|e| Err(ToolError::internal(e).into_protocol_error()))
+    let (own_vault, own_caller) = (Arc::clone(vault), caller.clone());
+    let work = move || work(&own_vault, &own_caller);
+    run_work(vault, caller, cost, work).await.map_err(ToolError::into_protocol_error)?
 }

@@ -8,20 +8,18 @@ mod list;
 pub(crate) mod uri;
 
 use super::admission::CallCost;
-use super::call_log::{LoggedCall, hash_arguments};
+use super::call_log::{LoggedCall, LoggedRequest, hash_arguments};
 use super::caller::McpCaller;
 use super::error::{ERROR_KEY, ToolError, ToolErrorCode};
 use super::requests::run_request;
 use super::vault::McpVault;
 use super::workspace::Workspace;
 use crate::access::Toolset;
-use chrono::Utc;
 use rmcp::RoleServer;
 use rmcp::model::{CacheScope, ErrorData, MetaObject, ReadResourceResult, ResourceContents};
 use rmcp::service::RequestContext;
 use serde_json::json;
 use std::sync::Arc;
-use std::time::Instant;
 use uri::ResourceUri;
 
 pub(crate) use list::{RESOURCE_TEMPLATES, list_resources, list_templates, list_workspaces};
@@ -68,8 +66,8 @@ pub(crate) async fn read_resource(
     context: &RequestContext<RoleServer>,
     transport: &'static str,
 ) -> Result<ReadResourceResult, ErrorData> {
-    let (began, ts) = (Instant::now(), Utc::now());
-    let mut log = vault.log.open(ts).map_err(|e| ToolError::without_log(&e).into_protocol_error())?;
+    let request = LoggedRequest::begin(caller, context, transport);
+    let mut log = vault.log.open(request.ts).map_err(|e| ToolError::without_log(&e).into_protocol_error())?;
     let resource = ResourceUri::parse(uri);
     let read = match &resource {
         None => Err(refuse_unknown(uri)),
@@ -77,23 +75,16 @@ pub(crate) async fn read_resource(
     };
     let arguments = [("uri".to_owned(), json!(uri))].into_iter().collect();
     let line = LoggedCall {
-        ts,
-        id: context.id.to_string(),
-        workspace: resource.as_ref().map(ResourceUri::workspace).filter(|name| name.len() <= 96),
+        workspace: resource.as_ref().map(ResourceUri::workspace),
         tool: READ,
         args_hash: hash_arguments(&vault.fences, &arguments),
-        latency_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
         result: match &read {
             Ok(_) => "ok".to_owned(),
             Err(e) => describe_refusal(e),
         },
-        caller: &caller.name,
-        client: context.client_info().map(|client| client.name.chars().take(60).collect()),
-        transport,
-        protocol: context.protocol_version().map(|version| version.to_string()),
         bytes: read.as_ref().map_or(0, count_bytes),
     };
-    log.append(&line).map_err(|e| ToolError::without_log(&e).into_protocol_error())?;
+    log.append(&request.end(line)).map_err(|e| ToolError::without_log(&e).into_protocol_error())?;
     let mut result = ReadResourceResult::new(vec![read?]);
     result.ttl_ms = Some(RESOURCE_TTL_MS);
     result.cache_scope = Some(CacheScope::Private);
@@ -108,7 +99,7 @@ async fn read_contents(
 ) -> Result<ResourceContents, ErrorData> {
     let cost = match resource {
         ResourceUri::Lint { .. } => CallCost::Heavy,
-        ResourceUri::File { .. } | ResourceUri::Guide { .. } => CallCost::Light,
+        ResourceUri::File { .. } => CallCost::Light,
     };
     let (resource, uri) = (resource.clone(), uri.to_owned());
     run_request(vault, caller, cost, move |vault, caller| contents::read_visible(vault, caller, &resource, &uri)).await

@@ -24,7 +24,7 @@ use crate::access::Toolset;
 
 /// Shows the vault.
 const READ_STEWARD: ToolKind = ToolKind { toolset: Toolset::Steward, ..ToolKind::READ_WIKI };
-/// Resolves an action. The undo of an own run by whoever may write a wiki comes with the runs of wikis.
+/// Resolves an action.
 const RESOLVE: ToolKind = ToolKind {
     need: ToolNeed::Act,
     cost: CallCost::Resolve,

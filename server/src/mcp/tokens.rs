@@ -68,11 +68,26 @@ fn find_end(text: &str, tokens: usize) -> usize {
 
 /// The rows of a list that fit into an answer, at least one. The rest is for a cursor.
 pub(crate) fn keep_rows<T: Serialize>(mut rows: Vec<T>) -> Vec<T> {
-    // A line of JSON holds no line break.
-    let lines = rows.iter().map(|row| serde_json::to_string(row).unwrap_or_default() + "\n").collect::<String>();
-    let kept = cut_to_tokens(&lines, MAX_LIST_TOKENS).matches('\n').count();
-    rows.truncate(kept.max(1));
+    rows.truncate(count_fitting(&rows, MAX_LIST_TOKENS).max(1));
     rows
+}
+
+/// How many of the first rows have at most so many tokens together.
+pub(crate) fn count_fitting<R: Serialize>(rows: &[R], limit: usize) -> usize {
+    let fits = |count: usize| {
+        let text = serde_json::to_string(&rows[..count]).unwrap_or_default();
+        // No text has many more tokens than bytes, so a short one need not be counted.
+        text.len() < limit / 2 || has_at_most(&text, limit)
+    };
+    if fits(rows.len()) {
+        return rows.len();
+    }
+    let (mut fitting, mut exceeding) = (0, rows.len());
+    while fitting + 1 < exceeding {
+        let middle = usize::midpoint(fitting, exceeding);
+        if fits(middle) { fitting = middle } else { exceeding = middle }
+    }
+    fitting
 }
 
 fn floor_boundary(text: &str, at: usize) -> usize {

@@ -1,6 +1,6 @@
-//! Tells clients that resources changed: on a stream of `subscriptions/listen`, or in a session after `resources/subscribe`.
+//! Notifies clients that resources changed: on a stream of `subscriptions/listen`, or in a session after `resources/subscribe`.
 //!
-//! Nothing is queued. When something may have changed, the files of the watched resources are looked at, and what differs is told. A server looks when
+//! Nothing is queued. When something may have changed, the files of the watched resources are looked at, and what differs is reported. A server looks when
 //! its change notifier says so, a process without one every two seconds, and both only while somebody watches. A revoked token ends it.
 
 mod watched;
@@ -170,12 +170,12 @@ async fn is_there(vault: &Arc<McpVault>, caller: &McpCaller, uri: &str) -> bool 
     let look = move || match ResourceUri::parse(&uri) {
         Some(ResourceUri::File { .. }) => watched::stamp_resource(&vault, &caller, &uri).is_some(),
         Some(resource @ ResourceUri::Lint { .. }) => open_visible(&vault, &caller, &resource).is_some(),
-        Some(ResourceUri::Guide { .. }) | None => false,
+        None => false,
     };
     tokio::task::spawn_blocking(look).await.unwrap_or(false)
 }
 
-/// Tells a session what changed, until it watches nothing or has ended.
+/// Reports to a session what changed, until it watches nothing or has ended.
 async fn watch_session(
     vault: Arc<McpVault>,
     caller: McpCaller,

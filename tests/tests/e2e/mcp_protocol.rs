@@ -11,7 +11,7 @@ use std::time::Duration;
 use steward_tests::api::Api;
 use steward_tests::world::World;
 
-/// A change must be told, and a revoked token must end a stream, within this time. Both take 5 s at most on an idle machine.
+/// A change must be reported, and a revoked token must end a stream, within this time. Both take 5 s at most on an idle machine.
 const SOON: Duration = Duration::from_secs(60);
 const PAGE: &str = "wiki://allotment/concepts/stopcock.md";
 
@@ -47,7 +47,7 @@ fn change_page(desk: &Desk) {
 }
 
 #[tokio::test]
-async fn over_stdio_programs_read_resources_and_are_told_what_changes() {
+async fn over_stdio_programs_read_resources_and_are_notified_of_changes() {
     let desk = ingested().await;
     std::fs::write(desk.world.vault.path().join("wiki/allotment/sources/scan #1.bin"), b"\xff\x00\x01").unwrap();
     let mut client = Client::start(&desk, &[]).await;
@@ -68,7 +68,7 @@ async fn over_stdio_programs_read_resources_and_are_told_what_changes() {
     assert!(findings["findings"].is_array(), "{findings:#}");
     let missing = refused(&mut client, "resources/read", json!({"uri": "wiki://allotment/none.md"})).await;
     assert_eq!((&missing["code"], &missing["data"]["uri"]), (&json!(-32002), &json!("wiki://allotment/none.md")));
-    // What is watched is told, and nothing else.
+    // What is watched is reported, and nothing else.
     client.request("resources/subscribe", json!({"uri": PAGE})).await;
     refused(&mut client, "resources/subscribe", json!({"uri": "wiki://allotment/none.md"})).await;
     change_page(&desk);
@@ -115,9 +115,9 @@ async fn over_stdio_prompts_completions_and_the_log_of_an_older_client() {
             &json!({"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": {"name": "list", "arguments": {}}}),
         )
         .await;
-    let told = next_notification(&mut client, "notifications/message").await;
+    let reported = next_notification(&mut client, "notifications/message").await;
     assert_eq!(
-        (&told["level"], &told["data"]),
+        (&reported["level"], &reported["data"]),
         (&json!("warning"), &json!({"tool": "list", "refused": "workspace_required"}))
     );
     client.end().await;
@@ -188,7 +188,7 @@ fn append_to_page(world: &World) {
 }
 
 #[tokio::test]
-async fn over_http_a_session_is_told_on_its_stream_until_the_token_is_revoked() {
+async fn over_http_a_session_is_notified_on_its_stream_until_the_token_is_revoked() {
     let (world, _up, api) = served().await;
     let (api, id) = make_token(&world, &api).await;
     assert_eq!(api.get("/mcp").await.status, 405, "a stream needs a session");
@@ -205,15 +205,18 @@ async fn over_http_a_session_is_told_on_its_stream_until_the_token_is_revoked() 
     let subscribe = json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": {"uri": PAGE}});
     assert_eq!(read_message(&api.post("/mcp", &subscribe).await)["result"], json!({}));
     append_to_page(&world);
-    let told = events.next().await.unwrap();
-    assert_eq!((&told["method"], &told["params"]["uri"]), (&json!("notifications/resources/updated"), &json!(PAGE)));
+    let reported = events.next().await.unwrap();
+    assert_eq!(
+        (&reported["method"], &reported["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!(PAGE))
+    );
     world.json(&["token", "revoke", &id]).await;
     assert_eq!(events.next().await, None);
     assert_eq!(api.post("/mcp", &subscribe).await.status, 401);
 }
 
 #[tokio::test]
-async fn over_http_a_stream_without_a_session_is_told_until_the_token_is_revoked() {
+async fn over_http_a_stream_without_a_session_is_notified_until_the_token_is_revoked() {
     let (world, _up, api) = served().await;
     let (reader, id) = make_token(&world, &api).await;
     let (api, meta) = modern(&reader, "subscriptions/listen", "");
@@ -231,8 +234,11 @@ async fn over_http_a_stream_without_a_session_is_told_until_the_token_is_revoked
     let other = world.vault.path().join("wiki/other/_index.md");
     std::fs::write(&other, "# Other words\n").unwrap();
     append_to_page(&world);
-    let told = events.next().await.unwrap();
-    assert_eq!((&told["method"], &told["params"]["uri"]), (&json!("notifications/resources/updated"), &json!(PAGE)));
+    let reported = events.next().await.unwrap();
+    assert_eq!(
+        (&reported["method"], &reported["params"]["uri"]),
+        (&json!("notifications/resources/updated"), &json!(PAGE))
+    );
     world.json(&["token", "revoke", &id]).await;
     // A page that was made a moment before may be reported twice.
     let last = loop {

@@ -24,6 +24,7 @@ use steward_domain::wiki::names::name_summary;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::registry::list_replaced;
 use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
+use steward_domain::wiki::verifier::MAX_LOOPS;
 use steward_domain::wiki::writer::budget::RunLimits;
 use steward_domain::wiki::writer::draft::{PageChange, RunDraft};
 use steward_domain::wiki::writer::refusal::{DraftFault, DraftRefusal};
@@ -33,8 +34,8 @@ use steward_domain::wiki::writer::related::find_related;
 const OPEN_LIMIT: TimeDelta = TimeDelta::hours(24);
 /// How long it stays open after something was found.
 const REVISION_LIMIT: TimeDelta = TimeDelta::minutes(60);
-/// How often a run may be submitted: a verifier looks at it so often.
-pub const MAX_SUBMISSIONS: usize = 3;
+/// How often a run may be submitted: as often as a verifier looks at what any writer made.
+pub const MAX_SUBMISSIONS: usize = MAX_LOOPS as usize;
 /// The most changes of a run, and their most bytes: far more than 15 pages need.
 const MAX_CHANGES: usize = 300;
 const MAX_CHANGE_BYTES: usize = 4 * 1024 * 1024;
@@ -154,6 +155,14 @@ impl GuardianSession {
     #[must_use]
     pub fn into_run(self) -> (StagedRun, ReadWiki) {
         (self.run, self.wiki)
+    }
+
+    /// The subject and the kept pages of the last submission.
+    fn last_submission(&self) -> Option<(&str, &[PageChange])> {
+        self.lines.iter().rev().find_map(|line| match line {
+            GuardianLine::Submitted { subject, keeps, .. } => Some((subject.as_str(), keeps.as_slice())),
+            GuardianLine::Change { .. } | GuardianLine::Reopened { .. } => None,
+        })
     }
 
     /// Whether the run was submitted and is not open again.

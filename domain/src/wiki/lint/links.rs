@@ -8,6 +8,7 @@ use super::{LintContext, report};
 use crate::wiki::finding::{FindingCode, Severity, WikiFinding};
 use crate::wiki::manifest::LintKind;
 use crate::wiki::page::{LINT_KIND, LinkTarget, PageLink, WikiPage};
+use crate::wiki::registry::to_source_file;
 use crate::wiki::{INDEX_FILE, SOURCES_FOLDER, index_page};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -121,8 +122,7 @@ fn list_rendered_lines(page: &WikiPage) -> BTreeSet<usize> {
 
 /// The path of a file of an earlier draft as it is called now.
 pub(in crate::wiki) fn modernize_path(file: &str) -> String {
-    let file = ["wiki/", "entries/"].iter().find_map(|old| file.strip_prefix(old)).unwrap_or(file);
-    file.strip_prefix("raw/").map_or_else(|| file.to_owned(), |rest| format!("{SOURCES_FOLDER}/{rest}"))
+    to_source_file(["wiki/", "entries/"].iter().find_map(|old| file.strip_prefix(old)).unwrap_or(file))
 }
 
 fn report_link(

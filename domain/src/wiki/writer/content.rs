@@ -4,8 +4,8 @@
 
 use super::refusal::{DraftFault, DraftRefusal};
 use crate::record::frontmatter::{self, RecordFields};
-use crate::wiki::SOURCES_FOLDER;
 use crate::wiki::quote::{Anchor, QuoteError, QuoteFinder, is_quote_label};
+use crate::wiki::registry::to_source_file;
 use crate::wiki::search::split_words;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,11 +29,8 @@ pub(super) struct QuotedSources<'a> {
 impl<'a> QuotedSources<'a> {
     /// The source that a footnote names, or the run's own one.
     fn choose(&self, named: Option<&str>) -> Result<(&'a str, &'a QuoteFinder<'a>), DraftRefusal> {
-        let named = named.map(|name| {
-            let path = name.strip_prefix("raw/").map(|rest| format!("{SOURCES_FOLDER}/{rest}"));
-            let path = path.unwrap_or_else(|| name.to_owned());
-            self.paths.get(&path).map_or_else(|| name.to_owned(), String::clone)
-        });
+        let named =
+            named.map(|name| self.paths.get(&to_source_file(name)).map_or_else(|| name.to_owned(), String::clone));
         let id = match (named.as_deref(), self.own) {
             (Some(named), Some(own)) if named != own => {
                 let text = format!("error: a footnote quotes `{}`; quote {own} alone", shorten(named));

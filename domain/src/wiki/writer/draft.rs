@@ -82,7 +82,6 @@ pub struct RunDraft<'a> {
     changed: Vec<String>,
     /// Those of them to which the source says something else.
     disputed: BTreeSet<String>,
-    /// The slugs of pages that are removed, and why.
     removed: Vec<RemovedPage>,
     pub ideas: Vec<String>,
     pub unchanged: Vec<UnchangedPage>,
@@ -161,11 +160,8 @@ impl<'a> RunDraft<'a> {
             WriterCall::EditPage { slug, old, new } => self.edit_page(&slug, &old, &new),
             WriterCall::MarkDisputed(dispute) => self.mark_disputed(&dispute),
             WriterCall::NoChange { slug, reason } => {
-                let page = self.find_slug(&slug)?;
-                let reason = to_one_line(&reason).chars().take(MAX_REASON).collect();
-                let unchanged = UnchangedPage { slug: page.slug.clone(), reason };
-                self.unchanged.retain(|known| known.slug != unchanged.slug);
-                self.unchanged.push(unchanged);
+                let slug = self.find_slug(&slug)?.slug.clone();
+                self.note_unchanged(slug, &reason);
                 Ok("Noted.".to_owned())
             }
             WriterCall::UpdateIdeas { ideas } => {
@@ -201,6 +197,13 @@ impl<'a> RunDraft<'a> {
                 })
             }
         }
+    }
+
+    /// Notes that a page needs no change. The last reason counts.
+    fn note_unchanged(&mut self, slug: String, reason: &str) {
+        let reason = to_one_line(reason).chars().take(MAX_REASON).collect();
+        self.unchanged.retain(|known| known.slug != slug);
+        self.unchanged.push(UnchangedPage { slug, reason });
     }
 
     fn sources(&self) -> QuotedSources<'a> {

@@ -1,4 +1,4 @@
-//! The streams on which sessions of the older protocol are told what changes.
+//! The streams by which sessions of the older protocol learn what changes.
 //!
 //! They count as live streams, as those of pages and events do. While one is open its session is not idle. It ends when its token is revoked, or the
 //! server stops. None can be resumed: who comes back gets a fresh stream.

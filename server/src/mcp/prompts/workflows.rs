@@ -1,4 +1,4 @@
-//! The words of the prompts: constants of the build, so that no page and no person can change what a model is told to do.
+//! The words of the prompts: constants of the build, so that no page and no person can change what a model is asked to do.
 //!
 //! Each step lists the tools that it names; a test holds that it names no others.
 

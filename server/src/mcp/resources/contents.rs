@@ -5,7 +5,7 @@
 use super::uri::ResourceUri;
 use super::{UNTRUSTED, mark_untrusted, open_visible, refuse_unknown};
 use crate::mcp::caller::McpCaller;
-use crate::mcp::error::{ERROR_KEY, ToolError};
+use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::paths::{to_file, to_path};
 use crate::mcp::secrets::{remove_tokens, remove_tokens_from_value};
 use crate::mcp::vault::McpVault;
@@ -35,10 +35,6 @@ pub(super) fn read_visible(
     let contents = match resource {
         ResourceUri::File { path, .. } => read_file(&workspace, path, uri)?,
         ResourceUri::Lint { .. } => read_findings(&workspace, uri)?,
-        ResourceUri::Guide { .. } => {
-            let guide = read_guide(vault, caller, &workspace.name).ok_or_else(|| refuse_unknown(uri))?;
-            ResourceContents::text(guide, uri).with_mime_type("text/markdown")
-        }
     };
     Ok(contents.with_meta(mark_untrusted()))
 }
@@ -48,8 +44,7 @@ fn read_file(workspace: &Workspace<'_>, path: &str, uri: &str) -> Result<Resourc
     let bytes = workspace.folder.read_bytes(&file, MAX_RESOURCE).map_err(|fault| match fault {
         ReadFault::TooLarge(_) => {
             let (what, fix) = ("the file has more than 10 MiB", "Read parts of its text by the tool `read`");
-            let data = json!({"uri": uri, ERROR_KEY: {"code": "too_large", "what": what, "fix": fix}});
-            ErrorData::invalid_params(format!("error too_large: {what}. {fix}"), Some(data))
+            ToolError::new(ToolErrorCode::TooLarge, what, fix).into_protocol_error()
         }
         ReadFault::Link | ReadFault::NotAFile => refuse_unknown(uri),
         ReadFault::Io(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => refuse_unknown(uri),
@@ -86,11 +81,6 @@ fn read_findings(workspace: &Workspace<'_>, uri: &str) -> Result<ResourceContent
     });
     remove_tokens_from_value(&workspace.vault.secrets, &mut value);
     Ok(ResourceContents::text(value.to_string(), uri).with_mime_type("application/json"))
-}
-
-/// What the tool `guide` answers for a workspace. There is no such tool yet, so no guide is found, and none is listed.
-fn read_guide(_vault: &McpVault, _caller: &McpCaller, _workspace: &str) -> Option<String> {
-    None
 }
 
 /// The type of a file by its name, where it is known.

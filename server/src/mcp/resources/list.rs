@@ -96,9 +96,7 @@ fn describe_resource(uri: &str, named: &ResourceUri, size: Option<u64>) -> Resou
                 None => resource,
             }
         }
-        ResourceUri::Lint { .. } | ResourceUri::Guide { .. } => {
-            Resource::new(uri, "findings").with_description(LINT).with_mime_type(JSON)
-        }
+        ResourceUri::Lint { .. } => Resource::new(uri, "findings").with_description(LINT).with_mime_type(JSON),
     };
     let resource = resource.with_meta(mark_untrusted());
     match size {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::access::{AccessScope, TokenLimits, WikiRight, token};
 use crate::mcp::testing::TestVault;
+use chrono::Utc;
 use serde_json::Value;
 
 fn read(test: &TestVault, caller: &McpCaller, uri: &str) -> Result<Value, ErrorData> {

@@ -1,4 +1,4 @@
-//! How resources are named: `wiki://<workspace>/<page>`, `raw://<workspace>/<document>`, `lint://<workspace>` and `guide://<workspace>`.
+//! How resources are named: `wiki://<workspace>/<page>`, `raw://<workspace>/<document>` and `lint://<workspace>`.
 //!
 //! A name is percent-encoded byte by byte, all but letters, digits and `-._~`. What is read back must be a plain address: no query, no
 //! fragment, no slash that was encoded. Whether a path leads out of the wiki is decided where all paths are ([`super::super::paths`]).
@@ -9,7 +9,6 @@ use std::fmt::{self, Display};
 /// The longest address, in bytes: a path of 512 bytes and a name, all of it encoded.
 const MAX_URI: usize = 2_048;
 const LINT: &str = "lint";
-const GUIDE: &str = "guide";
 
 /// What an address means.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,8 +17,6 @@ pub(crate) enum ResourceUri {
     File { workspace: String, path: String },
     /// What a check of the wiki finds now.
     Lint { workspace: String },
-    /// What the tool `guide` answers.
-    Guide { workspace: String },
 }
 
 impl ResourceUri {
@@ -28,7 +25,6 @@ impl ResourceUri {
         let (scheme, rest) = uri.split_once("://").filter(|_| uri.len() <= MAX_URI)?;
         match scheme {
             LINT => Some(Self::Lint { workspace: decode_name(rest)? }),
-            GUIDE => Some(Self::Guide { workspace: decode_name(rest)? }),
             "wiki" | "raw" => {
                 let (workspace, path) = rest.split_once('/')?;
                 let parts: Option<Vec<String>> = path.split('/').map(decode_name).collect();
@@ -42,7 +38,7 @@ impl ResourceUri {
 
     pub(crate) fn workspace(&self) -> &str {
         match self {
-            Self::File { workspace, .. } | Self::Lint { workspace } | Self::Guide { workspace } => workspace,
+            Self::File { workspace, .. } | Self::Lint { workspace } => workspace,
         }
     }
 }
@@ -57,7 +53,6 @@ impl Display for ResourceUri {
                 write!(f, "{scheme}://{workspace}/{}", parts.join("/"))
             }
             Self::Lint { .. } => write!(f, "{LINT}://{workspace}"),
-            Self::Guide { .. } => write!(f, "{GUIDE}://{workspace}"),
         }
     }
 }
@@ -107,9 +102,8 @@ mod tests {
             assert_eq!(named.to_string(), uri);
             assert_eq!(ResourceUri::parse(uri), Some(named));
         }
-        for named in
-            [ResourceUri::Lint { workspace: "a b".to_owned() }, ResourceUri::Guide { workspace: "é".to_owned() }]
-        {
+        for workspace in ["a b", "é"] {
+            let named = ResourceUri::Lint { workspace: workspace.to_owned() };
             assert_eq!(ResourceUri::parse(&named.to_string()), Some(named));
         }
         let lenient = ResourceUri::parse("wiki://acme/a(b)%2dc.md").unwrap();
@@ -151,7 +145,8 @@ mod tests {
             "raw://acme/.git/config",
             "lint://",
             "lint://acme/x",
-            "guide://a%2Fb",
+            "lint://a%2Fb",
+            "guide://acme",
         ] {
             assert_eq!(ResourceUri::parse(uri), None, "{uri}");
         }

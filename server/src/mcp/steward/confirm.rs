@@ -4,8 +4,8 @@
 //! reads the record each time.
 
 use super::CONFIRM;
-use super::facts::{open_views, read_whole_id, show_moment, wait_for};
-use super::resolve::refuse_resolution;
+use super::facts::{open_views, read_whole_id, wait_for};
+use super::resolve::{describe_earlier, refuse_resolution};
 use crate::http::serving::ServerEndpoint;
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
@@ -17,6 +17,7 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::undo::ResolutionRefusal;
+use steward_domain::time::format_seconds;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_confirm",
@@ -65,11 +66,7 @@ fn lead_to_card(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let detail = wait_for(views.read_detail(&id))?;
     let result = match detail.action.resolution.as_deref() {
         Some(how) if how == ActionKind::Confirmed.as_str() => show_confirmation(&views, &id)?,
-        Some(how) => {
-            let how = how.trim_start_matches("steward-action-").to_owned();
-            let by = "somebody".to_owned();
-            return Err(refuse_resolution(&ResolutionRefusal::AlreadyResolved { id, how, by, undo: None }));
-        }
+        Some(how) => return Err(refuse_resolution(&describe_earlier(id, how))),
         None => show_card(&views, &detail.action)?,
     };
     answer_value(&result)
@@ -87,7 +84,7 @@ fn show_confirmation(views: &VaultViews, id: &str) -> Result<ConfirmResult, Tool
         outcome: "confirmed".to_owned(),
         address: None,
         fix: None,
-        undo_until: confirmation.as_ref().and_then(|it| it.undo_until).map(show_moment),
+        undo_until: confirmation.as_ref().and_then(|it| it.undo_until).map(format_seconds),
         by: confirmation.as_ref().and_then(|it| it.by.clone()).map(Into::into),
         confirmation: confirmation.map(|it| it.id),
     })

@@ -6,7 +6,7 @@
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside, show_reason};
 use crate::mcp::fence::FenceKey;
 use crate::mcp::outside::OutsideWords;
-use crate::mcp::tokens::has_at_most;
+use crate::mcp::tokens::count_fitting;
 use crate::mcp::tool::{ToolCall, check_range};
 use crate::views::{FactsError, VaultViews, parse_typed_path};
 use base64::Engine;
@@ -16,7 +16,6 @@ use serde::Serialize;
 use std::future::Future;
 use std::str::FromStr;
 use steward_domain::record::path::RecordPath;
-use steward_domain::time::format_seconds;
 use steward_vault::index::IndexError;
 use tokio::runtime::Handle;
 
@@ -98,10 +97,6 @@ pub(super) fn refuse_missing_note(path: &RecordPath) -> ToolError {
     ToolError::new(ToolErrorCode::NotFound, what, "`steward_tasks`, `steward_matters` and `steward_signals` list them")
 }
 
-pub(super) fn show_moment(at: DateTime<Utc>) -> String {
-    format_seconds(at)
-}
-
 pub(super) fn show_path(path: &RecordPath) -> OutsideWords {
     path.as_str().into()
 }
@@ -172,22 +167,4 @@ impl<'k> ListCursors<'k> {
         let rows = rows.into_iter().take(fitting).map(|row| row.row).collect();
         ListPart { rows, cursor: next.map(|position| self.write(&position)) }
     }
-}
-
-/// How many of the first rows have at most so many tokens together.
-pub(super) fn count_fitting<R: Serialize>(rows: &[R], limit: usize) -> usize {
-    let fits = |count: usize| {
-        let text = serde_json::to_string(&rows[..count]).unwrap_or_default();
-        // No text has many more tokens than bytes, so a short one need not be counted.
-        text.len() < limit / 2 || has_at_most(&text, limit)
-    };
-    if fits(rows.len()) {
-        return rows.len();
-    }
-    let (mut fitting, mut exceeding) = (0, rows.len());
-    while fitting + 1 < exceeding {
-        let middle = usize::midpoint(fitting, exceeding);
-        if fits(middle) { fitting = middle } else { exceeding = middle }
-    }
-    fitting
 }

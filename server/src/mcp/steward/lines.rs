@@ -2,13 +2,13 @@
 //!
 //! The values are those of the audit record, as the dashboard shows them. What the stewards read, and what people wrote, is outside words.
 
-use super::facts::show_moment;
 use crate::mcp::outside::OutsideWords;
 use crate::views::action::{Action, ActionDetail, ActionEvidence, ActionGate};
 use crate::views::why::explain_closed_gates;
 use rmcp::schemars::{self, JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use std::borrow::Cow;
+use steward_domain::time::format_seconds;
 
 /// An action on a line.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -54,7 +54,7 @@ impl ActionLine {
         Self {
             id: action.id.clone(),
             kind: action.kind.clone(),
-            at: show_moment(action.at),
+            at: format_seconds(action.at),
             target: action.target.as_str().into(),
             decision: action.decision.clone(),
             confidence: action.confidence,
@@ -63,7 +63,7 @@ impl ActionLine {
             before: change.and_then(|change| change.before.clone()).map(Into::into),
             after: change.and_then(|change| change.after.clone()).map(Into::into),
             waits: action.waits,
-            undo_until: action.undo_until.map(show_moment),
+            undo_until: action.undo_until.map(format_seconds),
             resolution: action.resolution.clone(),
             resolves: action.resolves.clone(),
             by: action.by.as_ref().map(|by| format!("{by}{reason}").into()),

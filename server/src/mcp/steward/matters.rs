@@ -4,8 +4,8 @@
 
 use super::READ_STEWARD;
 use super::facts::{
-    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_moment,
-    show_path, wait_for,
+    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_path,
+    wait_for,
 };
 use super::status::read_cadence;
 use crate::mcp::error::ToolError;
@@ -18,6 +18,7 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::RecordPath;
+use steward_domain::time::format_seconds;
 use steward_vault::index::{MatterCard, MatterFilter};
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
@@ -123,7 +124,7 @@ fn show_matter(card: MatterCard, interval_seconds: u64) -> MatterLine {
         problem: card.problem.map(Into::into),
         open_tasks: Some(card.open_tasks),
         waiting: Some(card.pending),
-        last_check_at: card.last_tick_at.map(show_moment),
+        last_check_at: card.last_tick_at.map(format_seconds),
         interval_seconds,
     }
 }
@@ -140,7 +141,7 @@ fn find_matter(call: &ToolCall, views: &VaultViews, path: &RecordPath) -> Result
         problem: None,
         open_tasks: None,
         waiting: None,
-        last_check_at: row.last_check_at.map(show_moment),
+        last_check_at: row.last_check_at.map(format_seconds),
         interval_seconds: u64::from(interval),
     })
 }

@@ -3,8 +3,8 @@
 //! An undo is planned by the code that would carry it out, and stopped before anything is written.
 
 use super::READ_STEWARD;
-use super::facts::{open_views, read_whole_id, show_moment, wait_for};
-use super::resolve::{refuse_ceiling_undo, refuse_resolution};
+use super::facts::{open_views, read_whole_id, wait_for};
+use super::resolve::{describe_earlier, refuse_ceiling_undo, refuse_resolution};
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
@@ -16,6 +16,7 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use steward_domain::action::undo::ResolutionRefusal;
+use steward_domain::time::format_seconds;
 use steward_vault::action::preview::{FieldUndoOutcome, UndoPreview};
 use steward_vault::action::resolve::ResolutionError;
 use steward_vault::gates::stop;
@@ -120,8 +121,7 @@ fn with_refusal(result: PreviewResult, refusal: Option<&ResolutionRefusal>) -> P
 fn find_refusal(views: &VaultViews, action: &Action, is_confirmation: bool) -> Option<ResolutionRefusal> {
     let id = || action.id.clone();
     if let Some(how) = action.resolution.as_deref() {
-        let how = how.trim_start_matches("steward-action-").to_owned();
-        return Some(ResolutionRefusal::AlreadyResolved { id: id(), how, by: "somebody".to_owned(), undo: None });
+        return Some(describe_earlier(id(), how));
     }
     if action.is_open_question() {
         return is_confirmation.then(|| ResolutionRefusal::NothingProposed { id: id() });
@@ -142,7 +142,7 @@ fn show_undo(preview: UndoPreview) -> PreviewResult {
     let mut result = PreviewResult {
         undo_first: preview.newer.iter().map(ToString::to_string).collect(),
         tracker: preview.tracker.as_ref().map(|owed| owed.to_string().into()),
-        undo_until: preview.until.map(show_moment),
+        undo_until: preview.until.map(format_seconds),
         ..PreviewResult::default()
     };
     for field in preview.fields {

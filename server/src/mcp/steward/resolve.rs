@@ -18,10 +18,9 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use steward_domain::action::audit::{ActionKind, ResolverKind};
-use steward_domain::action::plan::ActionId;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::path::RecordPath;
-use steward_domain::wiki::run::RunId;
+use steward_domain::wiki::run::{RunId, derive_record_id};
 use steward_vault::wiki::staged::StagedRuns;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use steward_workflows::{WikiRequest, WikiRunInput, WikiRunOutput};
@@ -54,7 +53,7 @@ struct ResolveArguments {
     /// The whole id.
     #[schemars(length(min = 16, max = 16))]
     action: String,
-    /// The audit record keeps it.
+    /// Kept in audit records alone.
     #[schemars(length(min = 1, max = 2000))]
     reason: String,
 }
@@ -122,8 +121,7 @@ fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, T
 /// The run of a wiki that an action committed, if its workspace is seen.
 fn find_wiki_run(call: &ToolCall, action: &str) -> Result<Option<WikiRunRow>, ToolError> {
     let rows = list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX);
-    let is_meant =
-        |row: &WikiRunRow| ActionId::derive(&[ActionKind::Wiki.as_str(), &row.run, &row.wiki]).as_str() == action;
+    let is_meant = |row: &WikiRunRow| derive_record_id(ActionKind::Wiki, &row.run, &row.wiki).as_str() == action;
     Ok(rows.map_err(ToolError::internal)?.into_iter().find(is_meant))
 }
 
@@ -169,6 +167,12 @@ pub(super) fn refuse_ceiling_undo(resolved: ActionKind) -> Result<(), ToolError>
         let fix = "A person can do it in the dashboard";
         ToolError::new(ToolErrorCode::ScopeTooSmall, show_reason(&problem.detail), fix)
     })
+}
+
+/// That an action was resolved before. Who did it stands in the record.
+pub(super) fn describe_earlier(id: String, how: &str) -> ResolutionRefusal {
+    let how = how.trim_start_matches("steward-action-").to_owned();
+    ResolutionRefusal::AlreadyResolved { id, how, by: "somebody".to_owned(), undo: None }
 }
 
 /// A refusal of the rules, with the number and the words of the other interfaces.

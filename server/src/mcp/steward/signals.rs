@@ -4,8 +4,8 @@
 
 use super::READ_STEWARD;
 use super::facts::{
-    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_moment,
-    show_path, wait_for,
+    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_path,
+    wait_for,
 };
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
@@ -17,6 +17,7 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::signal::SignalStatus;
+use steward_domain::time::format_seconds;
 use steward_vault::index::{PageCursor, SignalFilter, SignalRow};
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
@@ -138,7 +139,7 @@ fn list_signals(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
 fn show_signal(SignalRow { signal, target }: SignalRow) -> SignalLine {
     SignalLine {
         path: show_path(&signal.path),
-        at: show_moment(signal.created),
+        at: format_seconds(signal.created),
         source: signal.source.into(),
         quote: signal.note.into(),
         target: target.as_ref().map(show_path),
@@ -169,7 +170,7 @@ fn show_one(explanation: SignalExplanation) -> SignalsResult {
         .map(|event| format!("{}: {}", event.author.unwrap_or(event.source), event.subject.unwrap_or_default()).into());
     let line = SignalLine {
         path: show_path(&filed.path),
-        at: show_moment(signal.created),
+        at: format_seconds(signal.created),
         source: signal.source_type.into(),
         quote: signal.raw_quote.into(),
         target: signal.target.as_ref().map(show_path),

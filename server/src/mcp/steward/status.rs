@@ -3,11 +3,12 @@
 //! A process without the server of the dashboard knows less; then a notice says what is left out.
 
 use super::READ_STEWARD;
-use super::facts::{count_fitting, open_views, show_moment, show_path, wait_for};
+use super::facts::{open_views, show_path, wait_for};
 use crate::http::holder::VaultHolder;
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
+use crate::mcp::tokens::count_fitting;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use crate::views::VaultViews;
 use crate::views::problems::{list_attention_items, list_vault_items};
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use steward_domain::gates::mode::ModeName;
 use steward_domain::steward::guard::{LedgerStatus, WindowFill};
 use steward_domain::steward::tick::Cadence;
+use steward_domain::time::format_seconds;
 use steward_vault::gates::stop;
 use steward_vault::index::StreamCount;
 
@@ -221,7 +223,7 @@ fn show_windows(ledger: &LedgerStatus) -> Vec<GuardWindow> {
         window: window.to_owned(),
         used: u64::from(fill.used),
         cap: u64::from(fill.cap),
-        next_free: fill.next_free.map(show_moment),
+        next_free: fill.next_free.map(format_seconds),
     };
     vec![show("minute", &ledger.minute), show("hour", &ledger.hour), show("day", &ledger.day)]
 }

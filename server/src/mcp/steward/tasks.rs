@@ -4,8 +4,8 @@
 
 use super::READ_STEWARD;
 use super::facts::{
-    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_moment,
-    show_path, wait_for,
+    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_path,
+    wait_for,
 };
 use super::matters::StateArgument;
 use crate::mcp::error::ToolError;
@@ -14,6 +14,7 @@ use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
+use steward_domain::time::format_seconds;
 use steward_vault::index::{TaskFilter, TaskRow};
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
@@ -100,10 +101,10 @@ fn show_task(row: TaskRow) -> TaskLine {
         name: row.name.into(),
         matter: show_path(&row.matter),
         state: row.state.as_str().to_owned(),
-        due: row.due.map(show_moment),
-        snoozed_until: row.snoozed_until.map(show_moment),
-        last_check_at: row.last_check_at.map(show_moment),
-        next_check_after: row.next_check_after.map(show_moment),
+        due: row.due.map(format_seconds),
+        snoozed_until: row.snoozed_until.map(format_seconds),
+        last_check_at: row.last_check_at.map(format_seconds),
+        next_check_after: row.next_check_after.map(format_seconds),
         outcome: row.outcome.map(Into::into),
     }
 }

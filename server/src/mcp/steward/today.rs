@@ -3,11 +3,12 @@
 //! It is the page Today. Of equal proposals the newest is shown, and checks that found nothing are counted alone.
 
 use super::READ_STEWARD;
-use super::facts::{count_fitting, open_views, read_moment, show_moment, wait_for};
+use super::facts::{open_views, read_moment, wait_for};
 use super::lines::{ActionLine, ShownAction};
 use super::status::{Trouble, list_troubles, note_cut};
 use crate::mcp::error::ToolError;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
+use crate::mcp::tokens::count_fitting;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use crate::views::VaultViews;
 use crate::views::day::DayFilters;
@@ -15,6 +16,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use steward_domain::time::format_seconds;
 use steward_vault::index::{ActionFilter, ActionRow};
 
 /// The period without `since`, in hours: that of the page Today.
@@ -92,7 +94,7 @@ fn show_today(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         sections.into_iter().map(|(name, rows)| show_section(&views, name, rows, now, &mut notices)).collect();
     let checks = wait_for(views.list_check_counts(now.date_naive()))?;
     let quiet_checks = checks.iter().map(|check| check.count).sum();
-    answer_value(&TodayResult { since: show_moment(since), troubles, sections: sections?, quiet_checks, notices })
+    answer_value(&TodayResult { since: format_seconds(since), troubles, sections: sections?, quiet_checks, notices })
 }
 
 /// The newest rows, one of equal proposals.

@@ -16,7 +16,7 @@ use steward_vault::wiki::folder::FileStat;
 /// The most resources that a stream or a session watches: each is looked at whenever something may have changed.
 pub(super) const MAX_WATCHED: usize = 100;
 
-/// How long before its stream is watched a file may have changed for its client to be told at once, in milliseconds: the stream is
+/// How long before its stream is watched a file may have changed and still be reported at once, in milliseconds: the stream is
 /// acknowledged before we look.
 const RECENT_MS: i64 = 2_000;
 
@@ -61,7 +61,7 @@ impl WatchedResources {
         self.lock().stamps.remove(uri);
     }
 
-    /// What differs from the last look. It is told once.
+    /// What differs from the last look. It is reported once.
     pub(super) async fn find_changes(&self, vault: &Arc<McpVault>, caller: &McpCaller) -> Vec<String> {
         let uris: Vec<String> = self.lock().stamps.keys().cloned().collect();
         let seen = look_at(vault, caller, uris).await;
@@ -132,7 +132,6 @@ pub(super) fn stamp_resource(vault: &McpVault, caller: &McpCaller, uri: &str) ->
             }
             Some(ResourceStamp::Wiki(hasher.finish()))
         }
-        ResourceUri::Guide { .. } => None,
     }
 }
 
@@ -142,7 +141,7 @@ mod tests {
     use crate::mcp::testing::TestVault;
 
     #[tokio::test]
-    async fn what_changes_is_told_once_and_only_to_who_sees_it() {
+    async fn what_changes_is_reported_once_and_only_to_who_sees_it() {
         let test = TestVault::new();
         let (page, lint, new) = ("wiki://acme/concepts/a.md", "lint://acme", "raw://acme/new.txt");
         let hidden = "wiki://other/concepts/b.md";

@@ -65,7 +65,11 @@ fn delete(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, DeleteArguments { path, reason, run_id }) = call.open::<DeleteArguments>()?;
     if let Some(run) = path.trim_start_matches('/').strip_prefix(RUNS) {
         let run = abandon_run(call, &workspace, run, &reason)?;
-        return answer_value(&DeleteResult::from(ChangeResult::abandoned(&run)));
+        return answer_value(&DeleteResult::from(ChangeResult::of_run(
+            &run,
+            "abandoned",
+            "Nothing was changed".to_owned(),
+        )));
     }
     let file = to_written_file(&path)?;
     if file == LOG_FILE {

@@ -4,7 +4,7 @@
 
 use super::search::read_moment;
 use crate::mcp::error::{ToolError, ToolErrorCode};
-use crate::mcp::git::{CommitId, GitProcess, NO_CLONE, check_clone_path, resolve_commit};
+use crate::mcp::git::{CommitId, GitProcess, check_clone_path, describe_no_clone, resolve_commit};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tokens::keep_rows;
@@ -97,7 +97,7 @@ fn list_commits(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<GitLogArguments>()?;
     let limit = check_range("limit", arguments.limit, 1, 200)?;
     if !workspace.has_clones() {
-        return answer_value(&GitLogResult { notice: Some(NO_CLONE.to_owned()), ..GitLogResult::default() });
+        return answer_value(&GitLogResult { notice: Some(describe_no_clone()), ..GitLogResult::default() });
     }
     let git = workspace.open_clone(arguments.source.as_deref())?;
     let options = build_options(&arguments, limit)?;

@@ -4,7 +4,7 @@
 
 use crate::mcp::error::ToolError;
 use crate::mcp::guide::{GuideReader, render_guide};
-use crate::mcp::handler::list_tool_names;
+use crate::mcp::handler::list_tools;
 use crate::mcp::schema::describe_arguments;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind};
 use crate::views::wiki::guide::{WikiGuide, read_wiki_guide};
@@ -33,7 +33,7 @@ fn show_guide(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let vault = workspace.vault;
     let WikiGuide { contract, situation } =
         read_wiki_guide(vault.root(), &workspace.name, now).map_err(ToolError::internal)?;
-    let tools = list_tool_names(&call.caller);
+    let tools: Vec<&str> = list_tools(&call.caller).into_iter().map(|tool| tool.name).collect();
     let reader = GuideReader { name: &call.caller.name, tools: &tools };
     let guide = render_guide(&contract, &situation, &reader, &vault.fences)?;
     Ok(ToolAnswer::TextWithMeta { blocks: guide.blocks, meta: guide.meta })

@@ -17,8 +17,8 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::action::audit::ActionKind;
-use steward_domain::action::plan::ActionId;
 use steward_domain::wiki::log::{LogEntry, read_log};
+use steward_domain::wiki::run::derive_record_id;
 use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES};
 use steward_vault::wiki::guardian::StagedPage;
 use steward_vault::wiki::staged::StagedRuns;
@@ -202,7 +202,7 @@ fn describe_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Resul
     if files.is_empty() && view.row.state == OPEN {
         files = list_open_files(call, workspace, name)?;
     }
-    let id = ActionId::derive(&[ActionKind::Wiki.as_str(), &view.row.run, &workspace.name]);
+    let id = derive_record_id(ActionKind::Wiki, &view.row.run, &workspace.name);
     let is_committed = matches!(view.row.state.as_str(), "committed" | "taken_back");
     Ok(RunDetails {
         run_id: view.row.run,

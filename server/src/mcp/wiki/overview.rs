@@ -2,6 +2,7 @@
 //!
 //! The answer has a limit of tokens. Rows of the largest part go first, and the answer names the parts that lost some.
 
+use super::stream_events::{EventSelection, choose_events};
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
@@ -10,7 +11,7 @@ use crate::mcp::tokens::count_tokens;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind};
 use crate::mcp::workspace::{Workspace, WorkspaceFile};
 use crate::views::wiki::list_wiki_page_contents;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -27,13 +28,16 @@ const FRAME_TOKENS: usize = 60;
 /// The most rows of each part, before its tokens are counted.
 const MAX_TREE: usize = 200;
 const MAX_RECENT: usize = 20;
+const MAX_SOURCES: usize = 100;
 const MAX_PINNED: usize = 50;
 const MAX_FINDINGS: usize = 100;
 /// The most characters of a title and of a sentence of a finding.
 const MAX_TITLE: usize = 150;
 const MAX_SENTENCE: usize = 300;
 /// The parts of a result that may lose rows.
-const PARTS: [&str; 4] = ["tree", "recent", "pinned", "findings"];
+const PARTS: [&str; 5] = ["tree", "recent", "events", "pinned", "findings"];
+/// How far back events are counted, in days.
+const EVENT_DAYS: i64 = 7;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "overview",
@@ -80,7 +84,7 @@ struct OverviewResult {
     recent: Option<Vec<PageRow>>,
     /// The events of the last 7 days, by source.
     #[serde(skip_serializing_if = "Option::is_none")]
-    events: Option<Vec<String>>,
+    events: Option<Vec<SourceCount>>,
     /// The pages that people pinned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pinned: Option<Vec<PageRow>>,
@@ -96,7 +100,7 @@ struct OverviewResult {
     raw_tokens: u64,
     /// The parts that have more rows than are shown.
     truncated: Vec<String>,
-    /// `no_streams` if no stream belongs to the wiki, so that it has no events.
+    /// `no_streams`, `no_index` or `cut`, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -109,6 +113,13 @@ struct FolderRow {
     pages: u64,
     /// About as many tokens: a quarter of the bytes.
     tokens: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+struct SourceCount {
+    source: String,
+    count: u64,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -157,18 +168,19 @@ fn show_overview(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let pinned = has(OverviewPart::Pinned)
         .then(|| pages.iter().filter(|page| page.is_pinned()).filter_map(describe_page).collect());
     let findings = has(OverviewPart::Findings).then(|| list_findings(&workspace)).transpose()?;
-    let events = has(OverviewPart::Events);
+    let events = has(OverviewPart::Events).then(|| count_events(&workspace)).transpose()?;
+    let (events, notice) = events.unzip();
     let result = OverviewResult {
         wiki_tokens: sum("wiki/"),
         raw_tokens: sum("raw/"),
         tree,
         recent,
-        events: events.then(Vec::new),
+        events,
         pinned,
         findings_total: findings.as_ref().map(|found| found.len() as u64),
         findings,
         truncated: Vec::new(),
-        notice: events.then(|| "no_streams".to_owned()),
+        notice: notice.flatten(),
     };
     let value = serde_json::to_value(&result).map_err(ToolError::internal)?;
     Ok(ToolAnswer::Value(fit_result(value)))
@@ -192,6 +204,18 @@ fn list_folders(files: &[WorkspaceFile]) -> Vec<FolderRow> {
         }
     }
     folders.into_values().collect()
+}
+
+/// How many events came lately by each stream of the wiki, and what to say of them.
+fn count_events(workspace: &Workspace<'_>) -> Result<(Vec<SourceCount>, Option<String>), ToolError> {
+    let since = (Utc::now() - TimeDelta::days(EVENT_DAYS)).to_rfc3339();
+    let chosen = choose_events(workspace, EventSelection { since: Some(&since), ..EventSelection::default() })?;
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for event in chosen.events {
+        *counts.entry(event.source).or_default() += 1;
+    }
+    let rows = counts.into_iter().map(|(source, count)| SourceCount { source, count });
+    Ok((rows.collect(), chosen.notice))
 }
 
 fn find_updated_at(page: &WikiPage) -> Option<DateTime<Utc>> {
@@ -235,8 +259,8 @@ fn list_findings(workspace: &Workspace<'_>) -> Result<Vec<FindingRow>, ToolError
 /// Takes rows out of a result until it has few enough tokens, always of the largest part.
 fn fit_result(mut value: Value) -> Value {
     let mut cut: Vec<&str> = Vec::new();
-    for (part, most) in PARTS.into_iter().zip([MAX_TREE, MAX_RECENT, MAX_PINNED, MAX_FINDINGS]) {
-        if keep_rows(&mut value, part, |rows| most.min(rows)) {
+    for (part, most) in PARTS.into_iter().zip([MAX_TREE, MAX_RECENT, MAX_SOURCES, MAX_PINNED, MAX_FINDINGS]) {
+        if cut_part(&mut value, part, |rows| most.min(rows)) {
             cut.push(part);
         }
     }
@@ -244,7 +268,7 @@ fn fit_result(mut value: Value) -> Value {
         let size = |part: &&str| value.get(*part).map_or(0, |rows| rows.to_string().len());
         let Some(largest) = PARTS.into_iter().max_by_key(size) else { break };
         // A quarter of the rows at once, so that a few counts suffice.
-        if !keep_rows(&mut value, largest, |rows| rows * 3 / 4) {
+        if !cut_part(&mut value, largest, |rows| rows * 3 / 4) {
             break;
         }
         cut.push(largest);
@@ -255,7 +279,7 @@ fn fit_result(mut value: Value) -> Value {
 }
 
 /// Keeps so many rows of a part. Whether any went.
-fn keep_rows(value: &mut Value, part: &str, choose: impl Fn(usize) -> usize) -> bool {
+fn cut_part(value: &mut Value, part: &str, choose: impl Fn(usize) -> usize) -> bool {
     let Some(rows) = value.get_mut(part).and_then(Value::as_array_mut) else { return false };
     let before = rows.len();
     rows.truncate(choose(before));

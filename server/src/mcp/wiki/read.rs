@@ -4,6 +4,7 @@
 //! the line says where it goes on.
 
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
+use crate::mcp::headings::{Heading, list_headings};
 use crate::mcp::paths::to_path;
 use crate::mcp::schema::describe_arguments;
 use crate::mcp::tokens::cut_to_tokens;
@@ -202,28 +203,16 @@ fn choose_pages(text: &str, wanted: &str) -> Result<String, ToolError> {
 /// The part of a Markdown text from a heading to the next one of its level or above.
 fn find_section<'t>(text: &'t str, heading: &str) -> Result<&'t str, ToolError> {
     let wanted = heading.trim().trim_start_matches('#').trim().to_lowercase();
-    let (mut at, mut begin, mut is_code, mut names) = (0, None, false, Vec::new());
-    for line in text.split_inclusive('\n') {
-        is_code ^= line.trim_start().starts_with("```") || line.trim_start().starts_with("~~~");
-        let level = line.bytes().take_while(|byte| *byte == b'#').count();
-        if !is_code && (1..=6).contains(&level) && line[level..].starts_with(' ') {
-            let name = line[level..].trim();
-            match begin {
-                Some((begin, own)) if level <= own => return Ok(&text[begin..at]),
-                None if name.to_lowercase() == wanted => begin = Some((at, level)),
-                _ => names.push(shorten_outside(name)),
-            }
-        }
-        at += line.len();
+    let headings = list_headings(text);
+    let mut from = headings.iter().skip_while(|heading| heading.name.to_lowercase() != wanted);
+    if let Some(Heading { at, level, .. }) = from.next() {
+        let end = from.find(|heading| heading.level <= *level).map_or(text.len(), |heading| heading.at);
+        return Ok(&text[*at..end]);
     }
-    if let Some((begin, _)) = begin {
-        return Ok(&text[begin..]);
-    }
-    names.truncate(10);
-    let fix = if names.is_empty() {
-        "It has no headings".to_owned()
-    } else {
-        format!("Its headings are: {}", names.join("; "))
+    let names: Vec<String> = headings.iter().take(10).map(|heading| shorten_outside(heading.name)).collect();
+    let fix = match names.is_empty() {
+        true => "It has no headings".to_owned(),
+        false => format!("Its headings are: {}", names.join("; ")),
     };
     let what = format!("there is no section `{}`", shorten_outside(heading));
     Err(ToolError::new(ToolErrorCode::NoSection, what, fix))

@@ -23,7 +23,7 @@ const MAX_READ_TIME: Duration = Duration::from_secs(2);
 /// The most characters of an event's words in a list.
 const EXCERPT_CHARS: usize = 280;
 /// What is shown for a wiki without streams.
-const NO_STREAMS: &str = "no_streams: no stream belongs to this wiki. Set `streams` of its table in your configuration, as in \
+pub(super) const NO_STREAMS: &str = "no_streams: no stream belongs to this wiki. Set `streams` of its table in your configuration, as in \
     [wiki.<name>] streams = [\"imap:work\"]";
 /// What is shown if files were read instead of an index.
 const NO_INDEX: &str = "no_index: the files were read, because no index can be used; signals are not shown";

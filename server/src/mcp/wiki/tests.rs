@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 const MAX_LIST_TOKENS: usize = 10_000;
 const MAX_DESCRIPTION_TOKENS: usize = 250;
 /// The hash of the list, so that no description changes unseen. A change of it belongs into the changelog.
-const LIST_SHA256: &str = "3d5393cbe592c64e33c73139efaf840443a1434984c4c3b0af8407a06467f46c";
+const LIST_SHA256: &str = "6718fe35a4d2c35c17eba99c22773784b955c07b5a7d352e36be976856b00ffd";
 
 fn list_tools() -> Vec<Tool> {
     WIKI_TOOLS.iter().map(ToolDefinition::describe).collect()

@@ -23,7 +23,7 @@ use serde::Deserialize;
 use steward_domain::wiki::run::WikiRunType;
 use steward_domain::wiki::writer::draft::PageChange;
 use steward_domain::wiki::writer::refusal::DraftFault;
-use steward_domain::wiki::{INDEX_FILE, LOG_FILE, SOURCES_FOLDER};
+use steward_domain::wiki::{INDEX_FILE, LOG_FILE, OVERVIEW_FILE, SOURCES_FOLDER};
 
 /// A tool that stages.
 pub(super) const STAGE_WIKI: ToolKind = ToolKind {
@@ -154,7 +154,7 @@ pub(super) fn to_written_file(path: &str) -> Result<String, ToolError> {
     }
     let file = to_file(path)?;
     let is_source = file.split('/').next() == Some(SOURCES_FOLDER);
-    let is_ours = file == INDEX_FILE || file == "overview.md" || file.starts_with('_') && file != LOG_FILE;
+    let is_ours = file == INDEX_FILE || file == OVERVIEW_FILE || file.starts_with('_') && file != LOG_FILE;
     if is_source || is_ours {
         return refuse(ToolErrorCode::Draft(DraftFault::ProtectedFile), format!("`{shown}` is written by code alone"));
     }

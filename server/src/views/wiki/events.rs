@@ -175,11 +175,11 @@ mod tests {
     #[tokio::test]
     async fn the_index_and_the_files_list_the_same_events_and_no_stream_but_those_named() {
         let (dir, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let old = put_event(dir.path(), "work", "2026-11-19T08:00:00Z", "old");
-        let new = put_event(dir.path(), "work", "2026-11-20T08:00:00Z", "new");
+        let old = put_event(dir.path(), "office", "2026-11-19T08:00:00Z", "old");
+        let new = put_event(dir.path(), "office", "2026-11-20T08:00:00Z", "new");
         put_event(dir.path(), "home", "2026-11-20T09:00:00Z", "private");
         std::fs::write(
-            dir.path().join("stream/work/obey me.md"),
+            dir.path().join("stream/office/obey me.md"),
             std::fs::read(dir.path().join(new.as_str())).unwrap(),
         )
         .unwrap();
@@ -188,21 +188,21 @@ mod tests {
         index.sync_all(&root, Utc::now()).await.unwrap();
         let (indexed, bare) = (WikiIndex::opened(index), WikiIndex::new(&dir.path().join("nowhere")));
         for (wikis, is_indexed) in [(&indexed, true), (&bare, false)] {
-            let listed = wikis.list_events(&root, &["work"], DateTime::UNIX_EPOCH).await;
+            let listed = wikis.list_events(&root, &["office"], DateTime::UNIX_EPOCH).await;
             let paths: Vec<&RecordPath> = listed.events.iter().map(|event| &event.path).collect();
             assert_eq!((paths, listed.is_indexed), (vec![&new, &old], is_indexed));
-            let late = wikis.list_events(&root, &["work"], time::parse("2026-11-20T00:00:00Z").unwrap()).await;
+            let late = wikis.list_events(&root, &["office"], time::parse("2026-11-20T00:00:00Z").unwrap()).await;
             assert_eq!(late.events.len(), 1);
             assert!(wikis.list_events(&root, &[], DateTime::UNIX_EPOCH).await.events.is_empty());
-            let adapters = wikis.list_adapters(&root, &["work"]).await;
-            assert_eq!(adapters.keys().collect::<Vec<_>>(), ["work"]);
+            let adapters = wikis.list_adapters(&root, &["office"]).await;
+            assert_eq!(adapters.keys().collect::<Vec<_>>(), ["office"]);
         }
     }
 
     #[tokio::test]
     async fn a_signal_of_an_event_is_shown_with_its_matter() {
         let (dir, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let event = put_event(dir.path(), "work", "2026-11-19T08:00:00Z", "paid");
+        let event = put_event(dir.path(), "office", "2026-11-19T08:00:00Z", "paid");
         for (file, text) in [
             ("matter/roof.md", "---\ntype: matter\nid: m1\nname: Roof\nstate: open\n---\n".to_owned()),
             (

@@ -75,6 +75,17 @@ impl From<WikiRunError> for GuardianError {
     }
 }
 
+/// What does not fit is refused; a failure of the machine stays one.
+impl From<GuardianError> for WikiRunError {
+    fn from(error: GuardianError) -> Self {
+        match error {
+            GuardianError::Run(e) => e,
+            GuardianError::Staged(e) => e.into(),
+            error => Self::Refused(error.to_string()),
+        }
+    }
+}
+
 /// Describes a page of a draft, beside the page as it stands in the wiki.
 pub(super) fn describe_page(draft: &RunDraft<'_>, live: &[WikiPage], file: &str) -> StagedPage {
     let before = live.iter().find(|page| page.file == file);
@@ -83,10 +94,7 @@ pub(super) fn describe_page(draft: &RunDraft<'_>, live: &[WikiPage], file: &str)
     let anchors = |page: &WikiPage| read_claims(page.document.body(), &page.body.disputed).anchors;
     let known = before.map(anchors).unwrap_or_default();
     let new = after.map(anchors).unwrap_or_default().into_iter().filter(|(label, _)| !known.contains_key(label));
-    let is_link = |page: &&WikiPage, slug: &str| {
-        let body = page.document.body();
-        body.contains(&format!("[[{slug}]]")) || body.contains(&format!("[[{slug}|"))
-    };
+    let is_link = |page: &&WikiPage, slug: &str| page.body.links.iter().any(|link| link.page_name() == Some(slug));
     let inbound = match (before, after) {
         (Some(removed), None) => {
             let linking = draft.pages().iter().filter(|page| is_link(page, &removed.slug));

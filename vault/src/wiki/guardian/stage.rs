@@ -6,7 +6,7 @@ use super::{GuardianError, GuardianLine, GuardianSession};
 use crate::wiki::ingest::{describe_findings, judge_run, read_source};
 use crate::wiki::staged::StagedPlan;
 use std::collections::{BTreeMap, BTreeSet};
-use steward_domain::wiki::registry::WikiSource;
+use steward_domain::wiki::registry::{WikiSource, to_source_file};
 use steward_domain::wiki::run::{RunSource, WikiRunType};
 use steward_domain::wiki::source_text::SourceText;
 use steward_domain::wiki::verify::Verdict;
@@ -20,31 +20,23 @@ impl GuardianSession {
     /// [`GuardianError`].
     pub fn stage(&self) -> Result<(), GuardianError> {
         let links = self.wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
-        let subject = self.lines.iter().rev().find_map(|line| match line {
-            GuardianLine::Submitted { subject, .. } => Some(subject.clone()),
-            GuardianLine::Change { .. } | GuardianLine::Reopened { .. } => None,
-        });
+        let (subject, keeps) = self.last_submission().unzip();
         let (files, plan) = self.replay(None, |draft| -> Result<_, GuardianError> {
-            for keep in self.list_keeps() {
+            for keep in keeps.unwrap_or_default() {
                 draft.apply_change(keep, true)?;
             }
             draft.finish(links).map_err(GuardianError::refuse)?;
             Ok((draft.list_files(), describe_plan(draft)))
         })??;
-        let offered: Vec<String> = match self.list_related() {
-            Ok(files) => {
-                let slug = |file: &String| Some(self.wiki.state.pages.iter().find(|it| it.file == *file)?.slug.clone());
-                files.iter().filter_map(slug).collect()
-            }
-            Err(e) => return Err(e.into()),
-        };
+        let slug = |file: &String| Some(self.wiki.state.pages.iter().find(|it| it.file == *file)?.slug.clone());
+        let offered: Vec<String> = self.list_related()?.iter().filter_map(slug).collect();
         let verdict = judge_run(&self.root, &self.wiki, &self.run.meta, &files)?;
         if verdict.verdict != Verdict::Commit {
             self.run.write_verdict(&verdict)?;
             let text = format!("error: the rules find a fault: {}", describe_findings(&verdict));
             return Err(DraftRefusal::new(DraftFault::RulesFault, text).into());
         }
-        Ok(self.run.stage(&files, StagedPlan { subject, offered, ..plan })?)
+        Ok(self.run.stage(&files, StagedPlan { subject: subject.map(str::to_owned), offered, ..plan })?)
     }
 
     pub(super) fn list_changes(&self) -> impl Iterator<Item = &PageChange> {
@@ -52,15 +44,6 @@ impl GuardianSession {
             GuardianLine::Change { change } => Some(change),
             GuardianLine::Submitted { .. } | GuardianLine::Reopened { .. } => None,
         })
-    }
-
-    /// The pages that need no change, as the last submission says.
-    fn list_keeps(&self) -> &[PageChange] {
-        let last = self.lines.iter().rev().find_map(|line| match line {
-            GuardianLine::Submitted { keeps, .. } => Some(keeps.as_slice()),
-            GuardianLine::Change { .. } | GuardianLine::Reopened { .. } => None,
-        });
-        last.unwrap_or_default()
     }
 
     /// Carries out the changes on the wiki as it is, and then something with the draft. `more` may name further sources.
@@ -113,8 +96,7 @@ impl GuardianSession {
         let named: BTreeSet<String> =
             self.list_changes().chain(more).flat_map(PageChange::list_named_sources).collect();
         let find = |name: &String| {
-            let path = name.strip_prefix("raw/").map(|rest| format!("sources/{rest}"));
-            let path = path.unwrap_or_else(|| name.clone());
+            let path = to_source_file(name);
             known.get(name).or_else(|| known.values().find(|source| source.path == path))
         };
         named.iter().filter_map(find).map(read).collect()

@@ -4,7 +4,7 @@
 
 use super::super::content::{WrittenText, list_named_sources, read_content, read_text};
 use super::super::refusal::{DraftFault, DraftRefusal};
-use super::{MAX_REASON, RemovedPage, RunDraft, UnchangedPage, read_title};
+use super::{MAX_REASON, RemovedPage, RunDraft, read_title};
 use crate::record::plain_text::to_one_line;
 use crate::wiki::merge::SplitBody;
 use crate::wiki::names::{name_folder, name_kind, name_summary};
@@ -239,15 +239,10 @@ impl RunDraft<'_> {
     }
 
     fn keep_page(&mut self, file: &str, reason: &str) -> Result<String, DraftRefusal> {
-        let page = self
-            .pages
-            .iter()
-            .find(|page| page.file == file)
-            .ok_or_else(|| DraftRefusal::new(DraftFault::NotFound, format!("error: there is no page {file}")))?;
-        let reason = to_one_line(reason).chars().take(MAX_REASON).collect();
-        let unchanged = UnchangedPage { slug: page.slug.clone(), reason };
-        self.unchanged.retain(|known| known.slug != unchanged.slug);
-        self.unchanged.push(unchanged);
+        let Some(page) = self.pages.iter().find(|page| page.file == file) else {
+            return Err(DraftRefusal::new(DraftFault::NotFound, format!("error: there is no page {file}")));
+        };
+        self.note_unchanged(page.slug.clone(), reason);
         Ok(file.to_owned())
     }
 }

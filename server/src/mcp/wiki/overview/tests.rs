@@ -1,3 +1,4 @@
+use super::super::stream_events::NO_STREAMS;
 use super::*;
 use crate::mcp::tests::TestWiki;
 use serde_json::json;
@@ -35,7 +36,7 @@ fn it_shows_folders_new_pages_and_what_people_pinned() {
         shown["pinned"],
         json!([{"path": "wiki/entities/plot-12.md", "title": "The plot-12", "updated_at": "2026-11-22T09:15:04Z"}])
     );
-    assert_eq!((&shown["events"], &shown["notice"]), (&json!([]), &json!("no_streams")));
+    assert_eq!((&shown["events"], &shown["notice"]), (&json!([]), &json!(NO_STREAMS)));
     assert_eq!((&shown["raw_tokens"], &shown["truncated"], shown.get("findings")), (&json!(101), &json!([]), None));
 }
 

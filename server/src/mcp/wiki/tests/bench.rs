@@ -63,7 +63,9 @@ impl Bench {
             subject: Some(draft.subject),
             text: draft.text,
         };
-        let event = StreamEvent::new(draft.stream, &incoming, time::parse("2026-11-21T12:00:00Z").unwrap());
+        // Nothing is received before it happened.
+        let received = time::parse("2026-11-21T12:00:00Z").max(incoming.origin_at).unwrap();
+        let event = StreamEvent::new(draft.stream, &incoming, received);
         let path = event.record_path().unwrap();
         self.put(path.as_str(), &event.render());
     }

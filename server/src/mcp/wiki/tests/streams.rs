@@ -3,6 +3,7 @@
 use super::bench::{Bench, EventDraft, ask, attach, call_as, refuse};
 use crate::mcp::tool::ToolAnswer;
 use crate::mcp::wiki::WIKI_TOOLS;
+use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
 
 const MAIL: EventDraft<'static> = EventDraft {
@@ -112,11 +113,26 @@ async fn items_spans_hits_and_adapters_are_those_of_the_wiki() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_overview_counts_the_events_of_seven_days_by_source() {
+    let bench = Bench::new();
+    for (stream, days) in [("work", 1), ("work", 6), ("work", 8), ("calls", 2), ("private", 1)] {
+        let origin = (Utc::now() - TimeDelta::days(days)).to_rfc3339();
+        bench.put_event(&EventDraft { stream, origin: &origin, text: &origin, ..MAIL });
+    }
+    let vault = bench.open_indexed([attach("acme", &["imap:work", "webhook:calls"], &[])]).await;
+    let overview = ask(&vault, "overview", json!({"include": ["events"]})).await;
+    let counts = json!([{"source": "imap:work", "count": 2}, {"source": "webhook:calls", "count": 1}]);
+    assert_eq!((&overview["events"], overview.get("notice")), (&counts, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_wiki_without_streams_has_no_events_and_says_what_to_set() {
     let bench = Bench::new();
     fill(&bench);
     let vault = bench.open([attach("home", &["imap:work"], &[])]);
-    for (tool, list) in [("events", "events"), ("subscriptions", "items"), ("timeline", "buckets")] {
+    for (tool, list) in
+        [("events", "events"), ("subscriptions", "items"), ("timeline", "buckets"), ("overview", "events")]
+    {
         let value = ask(&vault, tool, json!({})).await;
         assert_eq!(value[list], json!([]), "{tool}");
         let notice = value["notice"].as_str().unwrap();

@@ -47,12 +47,12 @@ pub(in crate::mcp) struct ChangeResult {
 }
 
 impl ChangeResult {
-    /// A run that its caller gave up.
-    pub(in crate::mcp::wiki) fn abandoned(run: &str) -> Self {
+    /// A run as a whole.
+    pub(in crate::mcp::wiki) fn of_run(run: &str, state: &str, next: String) -> Self {
         Self {
             run: shorten_run(run).to_owned(),
             run_id: run.to_owned(),
-            state: "abandoned".to_owned(),
+            state: state.to_owned(),
             action: None,
             path: None,
             staged_sha256: None,
@@ -60,7 +60,7 @@ impl ChangeResult {
             quotes: Vec::new(),
             warnings: Vec::new(),
             should_touch: Vec::new(),
-            next: "Nothing was changed".to_owned(),
+            next,
         }
     }
 }
@@ -91,15 +91,11 @@ pub(in crate::mcp::wiki) fn describe_change(
     warnings.extend(
         staged.inbound.iter().take(MAX_WARNINGS).map(|file| warn(format!("{file} links to the page that is removed"))),
     );
-    let short = shorten_run(&run).to_owned();
+    let short = shorten_run(&run);
+    let next = format!(
+        "Stage more by naming run_id=\"{short}\", or submit the run: write(op=\"append\", path=\"wiki/log.md\", run_id=\"{short}\", …)"
+    );
     ChangeResult {
-        next: format!(
-            "Stage more by naming run_id=\"{short}\", or submit the run: write(op=\"append\", path=\"wiki/log.md\", run_id=\"{short}\", …)"
-        ),
-        run: short,
-        run_id: run,
-        state: "open".to_owned(),
-        action: None,
         path: to_path(&staged.file),
         staged_sha256: staged.after.as_ref().map(|_| ContentHash::hash_bytes(text.as_bytes()).as_str().to_owned()),
         diff: Some(OutsideWords(render_diff(staged))),
@@ -114,6 +110,7 @@ pub(in crate::mcp::wiki) fn describe_change(
             .collect(),
         warnings,
         should_touch: related.iter().filter_map(|file| to_path(file)).collect(),
+        ..ChangeResult::of_run(&run, "open", next)
     }
 }
 

@@ -8,12 +8,13 @@ use crate::mcp::workspace::Workspace;
 use chrono::Utc;
 use std::time::{Duration, Instant};
 use steward_domain::wiki::SOURCES_FOLDER;
+use steward_domain::wiki::registry::to_source_file;
 use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
 use steward_domain::wiki::writer::refusal::DraftFault;
 use steward_vault::wiki::guardian::{GuardianError, GuardianSession, NewGuardianRun};
 use steward_vault::wiki::pending::{FoundSource, find_registered};
 use steward_vault::wiki::request::WikiRunError;
-use steward_vault::wiki::staged::{StagedRunError, StagedRuns};
+use steward_vault::wiki::staged::{RunMeta, StagedRunError, StagedRuns};
 use steward_vault::wiki::state::{ReadWiki, find_wiki_folder, read_wiki};
 use steward_workflows::{WikiRequest, WikiRunInput, WikiRunOutput};
 use tokio::runtime::Handle;
@@ -91,10 +92,9 @@ pub(in crate::mcp::wiki) fn open_run(
     Ok((session, true))
 }
 
-/// The path in the wiki that a name means, or the name itself.
+/// The file that a name means, or the name itself.
 fn to_source_path(name: &str) -> String {
-    let path = name.trim_start_matches('/').strip_prefix("raw/").map(|rest| format!("{SOURCES_FOLDER}/{rest}"));
-    path.unwrap_or_else(|| name.to_owned())
+    to_source_file(name.trim_start_matches('/'))
 }
 
 /// Whether a name is the path of a document that lies there and is no source yet.
@@ -156,9 +156,7 @@ fn check_source(run_type: WikiRunType, source: Option<&RunSource>, wiki: &ReadWi
 /// The caller's run with this name.
 fn find_own_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Result<RunId, ToolError> {
     let staged = StagedRuns::new(workspace.vault.root()).list().map_err(ToolError::internal)?;
-    let is_own = |meta: &steward_vault::wiki::staged::RunMeta| {
-        meta.is_by_assistant() && meta.by == call.caller.name && meta.wiki == workspace.name
-    };
+    let is_own = |meta: &RunMeta| meta.is_by_assistant() && meta.by == call.caller.name && meta.wiki == workspace.name;
     let is_named = |run: &RunId| run.as_str() == name || run.short() == name;
     let found: Vec<RunId> =
         staged.into_iter().filter(|it| is_own(&it.meta) && is_named(&it.meta.run)).map(|it| it.meta.run).collect();

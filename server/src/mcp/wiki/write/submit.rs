@@ -15,9 +15,11 @@ use crate::views::wiki::shorten_run;
 use chrono::Utc;
 use std::time::Duration;
 use steward_domain::action::audit::ActionKind;
-use steward_domain::action::plan::ActionId;
+use steward_domain::wiki::run::{RunId, derive_record_id};
 use steward_domain::wiki::writer::draft::PageChange;
 use steward_vault::wiki::guardian::{GuardianSession, Submission};
+use steward_vault::wiki::staged::StagedRuns;
+use steward_vault::wiki::state::read_wiki;
 use steward_workflows::{AssistantRunInput, IngestOutput};
 use tokio::runtime::Handle;
 
@@ -61,19 +63,16 @@ pub(super) fn submit_run(
     let input = AssistantRunInput { wiki: workspace.name.clone(), run: run.clone(), submission };
     let outcome = Handle::current().block_on(holder.request_assistant_run(input, PATIENCE));
     if let Err(ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. }) = &outcome {
-        let choice = RunChoice { run: Some(run.as_str()), run_type: None, source: None };
-        reopen_run(call, workspace, &choice)?;
+        reopen_run(call, workspace, &run)?;
     }
     describe_outcome(workspace, run.as_str(), outcome)
 }
 
 /// Opens a run again that could not be submitted.
-fn reopen_run(call: &ToolCall, workspace: &Workspace<'_>, choice: &RunChoice<'_>) -> Result<(), ToolError> {
+fn reopen_run(call: &ToolCall, workspace: &Workspace<'_>, run: &RunId) -> Result<(), ToolError> {
     let root = workspace.vault.root();
-    let run = choice.run.unwrap_or_default().parse().map_err(ToolError::internal)?;
-    let staged = steward_vault::wiki::staged::StagedRuns::new(root).open(&run).map_err(ToolError::internal)?;
-    let folder = staged.meta.folder.clone();
-    let wiki = steward_vault::wiki::state::read_wiki(root, &workspace.name, &folder).map_err(ToolError::internal)?;
+    let staged = StagedRuns::new(root).open(run).map_err(ToolError::internal)?;
+    let wiki = read_wiki(root, &workspace.name, &staged.meta.folder).map_err(ToolError::internal)?;
     let mut session = GuardianSession::resume(root, wiki, staged).map_err(ToolError::internal)?;
     if session.run().meta.by == call.caller.name && session.is_submitted() {
         session.reopen(Utc::now(), "it could not be submitted").map_err(ToolError::internal)?;
@@ -120,62 +119,41 @@ fn describe_outcome(
     run: &str,
     outcome: Result<IngestOutput, ResolutionRequestError>,
 ) -> Result<ChangeResult, ToolError> {
-    let short = shorten_run(run).to_owned();
-    let mut result = ChangeResult {
-        run: short.clone(),
-        run_id: run.to_owned(),
-        state: String::new(),
-        action: None,
-        path: None,
-        staged_sha256: None,
-        diff: None,
-        quotes: Vec::new(),
-        warnings: Vec::new(),
-        should_touch: Vec::new(),
-        next: String::new(),
-    };
-    match outcome {
-        Ok(IngestOutput::Committed { notes, .. }) => {
-            result.state = "committed".to_owned();
-            let id = ActionId::derive(&[ActionKind::Wiki.as_str(), run, &workspace.name]);
-            result.action = Some(id.to_string());
-            result.warnings = notes.into_iter().map(OutsideWords).collect();
-            result.next = format!("Done. `steward wiki runs revert {short}` takes it back");
-        }
-        Ok(IngestOutput::Pending { .. }) => {
-            result.state = "pending".to_owned();
-            result.next = format!(
+    let short = shorten_run(run);
+    let describe = |state: &str, next: String| ChangeResult::of_run(run, state, next);
+    Ok(match outcome {
+        Ok(IngestOutput::Committed { notes, .. }) => ChangeResult {
+            action: Some(derive_record_id(ActionKind::Wiki, run, &workspace.name).to_string()),
+            warnings: notes.into_iter().map(OutsideWords).collect(),
+            ..describe("committed", format!("Done. `steward wiki runs revert {short}` takes it back"))
+        },
+        Ok(IngestOutput::Pending { .. }) => describe(
+            "pending",
+            format!(
                 "A person decides about it: `steward wiki runs approve {short}`, or its page in the dashboard. `history(run_id=\"{short}\")` shows why it waits"
-            );
-        }
-        Ok(IngestOutput::Nothing { reason }) => {
-            result.state = "rejected".to_owned();
-            result.next = show_reason(&reason);
-        }
+            ),
+        ),
+        Ok(IngestOutput::Nothing { reason }) => describe("rejected", show_reason(&reason)),
         Ok(IngestOutput::Refused { message, .. }) => {
-            let is_open = message.starts_with("revise: ");
-            result.state = if is_open { "open" } else { "rejected" }.to_owned();
-            result.warnings = vec![OutsideWords(message)];
-            result.next = match is_open {
-                true => format!(
-                    "Correct what was found within 60 minutes and append the entry again; `history(run_id=\"{short}\")` shows it"
+            let (state, next) = match message.starts_with("revise: ") {
+                true => (
+                    "open",
+                    format!(
+                        "Correct what was found within 60 minutes and append the entry again; `history(run_id=\"{short}\")` shows it"
+                    ),
                 ),
-                false => "The run has ended, and nothing was changed".to_owned(),
+                false => ("rejected", "The run has ended, and nothing was changed".to_owned()),
             };
+            ChangeResult { warnings: vec![OutsideWords(message)], ..describe(state, next) }
         }
         Err(ResolutionRequestError::Late { .. }) => {
-            result.state = "verifying".to_owned();
-            result.next = format!("It goes on without you. Ask `history(run_id=\"{short}\")` in a minute");
+            describe("verifying", format!("It goes on without you. Ask `history(run_id=\"{short}\")` in a minute"))
         }
         Err(error @ (ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. })) => {
             let what = format!("the run is open as before: {}", show_reason(&error.to_string()));
-            return Err(ToolError::new(
-                ToolErrorCode::EngineAway,
-                what,
-                "Start `steward up`, then append the entry again",
-            ));
+            let fix = "Start `steward up`, then append the entry again";
+            return Err(ToolError::new(ToolErrorCode::EngineAway, what, fix));
         }
         Err(ResolutionRequestError::Failed { reason, .. }) => return Err(ToolError::internal(reason)),
-    }
-    Ok(result)
+    })
 }
