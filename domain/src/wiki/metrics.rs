@@ -84,6 +84,17 @@ impl WikiMetric {
         matches!(self, Self::Coverage | Self::Consistency)
     }
 
+    /// How the contract of wikis names it. M4 is the cost, which only informs.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Fidelity => "M1",
+            Self::Coverage => "M2",
+            Self::Retroactive => "M3",
+            Self::Consistency => "M5",
+        }
+    }
+
     /// What it says, for people.
     #[must_use]
     pub fn explain(self) -> &'static str {

@@ -10,7 +10,10 @@ use rmcp::RoleServer;
 use rmcp::service::RequestContext;
 use serde::Serialize;
 use serde_json::Value;
+use std::io;
 use std::time::Instant;
+use steward_vault::files::day_log::DayLog;
+use steward_vault::files::root::VaultRoot;
 
 /// How the files of the log begin.
 pub(crate) const CALL_LOG: &str = "mcp";
@@ -86,6 +89,19 @@ impl<'a> LoggedRequest<'a> {
             bytes,
         }
     }
+}
+
+/// The calls since a moment, oldest first, as their lines in the log say.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn read_call_log(root: &VaultRoot, since: DateTime<Utc>) -> io::Result<Vec<Value>> {
+    let mut lines = DayLog::new(root.clone(), CALL_LOG).read_lines(since.date_naive())?;
+    let read_time = |line: &Value| line.get("ts")?.as_str()?.parse::<DateTime<Utc>>().ok();
+    lines.retain(|line| read_time(line).is_some_and(|ts| ts >= since));
+    // A line is appended when its call ends.
+    lines.sort_by_key(read_time);
+    Ok(lines)
 }
 
 /// The hash of arguments, whatever their order.

@@ -31,6 +31,8 @@ pub(crate) enum ToolErrorCode {
     EngineAway,
     /// A path that leads out of its folder.
     EscapesWorkspace,
+    /// The rate guard has no room for the calls of models.
+    GuardRefused,
     /// The fault is ours; the log of the process says more.
     Internal,
     /// The entry for the log has another form.

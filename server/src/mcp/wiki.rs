@@ -1,8 +1,9 @@
 //! The tools of a wiki, one file for each.
 //!
-//! All but `write` and `delete` read alone. Their order is that of the list that clients see.
+//! All but `write`, `delete` and a measurement of `eval` read alone. Their order is that of the list that clients see.
 
 mod delete;
+mod eval;
 mod events;
 mod follow;
 mod git_blame;
@@ -23,6 +24,10 @@ mod why;
 mod write;
 
 use super::tool::ToolDefinition;
+use std::time::Duration;
+
+/// How long a call waits for the outcome of what it requested. That goes on without the call.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The tools, in the order of the list.
 pub(crate) const WIKI_TOOLS: &[ToolDefinition] = &[
@@ -40,6 +45,7 @@ pub(crate) const WIKI_TOOLS: &[ToolDefinition] = &[
     subscriptions::TOOL,
     events::TOOL,
     timeline::TOOL,
+    eval::TOOL,
     git_log::TOOL,
     git_show::TOOL,
     git_blame::TOOL,

@@ -117,6 +117,20 @@ impl ResolutionClient {
         let options = self.build_start_options(id, "measure claims by the verifier".to_owned());
         self.run_workflow_within(EvalWorkflow::run, input.into(), options, patience).await
     }
+
+    /// Requests a measurement for an assistant, one of a wiki at a time, and waits so long for it.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`]. A refusal is an outcome, not an error.
+    pub async fn request_assistant_eval(
+        &self,
+        input: EvalInput,
+        patience: Duration,
+    ) -> Result<EvalOutput, ResolutionRequestError> {
+        let id = format!("al-wiki-eval-{}assistant", name_part(&input.wiki));
+        let options = self.build_start_options(id, "measure claims by the verifier".to_owned());
+        self.run_workflow_within(EvalWorkflow::run, input.into(), options, patience).await
+    }
 }
 
 /// The name of a wiki as a part of an id. Temporal's web page renders Markdown, so a name that could be any is left out.

@@ -25,6 +25,7 @@ mod late_leave;
 mod machine;
 mod mapped;
 mod mcp;
+mod mcp_containment;
 mod mcp_protocol;
 mod mcp_write;
 mod metrics;

@@ -42,6 +42,13 @@ impl Client {
     }
 
     pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let answer = self.exchange(method, params).await;
+        assert!(answer.get("error").is_none(), "{answer:#}");
+        answer["result"].clone()
+    }
+
+    /// Sends a request, and waits for its answer, whatever it is.
+    pub(crate) async fn exchange(&mut self, method: &str, params: Value) -> Value {
         self.next += 1;
         let id = self.next;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
@@ -49,8 +56,7 @@ impl Client {
             let line = self.output.next_line().await.unwrap().expect("an answer");
             let answer: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
             if answer["id"] == json!(id) {
-                assert!(answer.get("error").is_none(), "{answer:#}");
-                return answer["result"].clone();
+                return answer;
             }
         }
     }

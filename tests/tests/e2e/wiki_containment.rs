@@ -24,15 +24,22 @@ const PERSON: &str = "---\nschema: knowledge.entry/v1\nslug: estate\nkind: entit
     # Estate\n\nIt is mine, and nobody else pays for it.\n\n- One line.\n- Another line.\n";
 const NEIGHBOUR: &str = "wiki/beside/entities/neighbour.md";
 
-type Bytes = BTreeMap<String, Vec<u8>>;
+pub(crate) type Bytes = BTreeMap<String, Vec<u8>>;
 
-fn read_vault(desk: &Desk) -> Bytes {
+pub(crate) fn read_vault(desk: &Desk) -> Bytes {
     let files = desk.world.vault.files();
     files.paths().map(|path| (path.to_owned(), desk.world.vault.read(path))).collect()
 }
 
-/// A desk with a page of a person, another wiki beside it, and the documents.
-async fn besiege(desk: &Desk, texts: &[Text]) -> Vec<String> {
+/// The words of some texts as a document, by number.
+pub(crate) fn write_letters(number: usize, texts: &[Text]) -> (String, String) {
+    let body: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
+    let text = format!("# Letters {number:04}\n\nOrders of the Estate.\n\n{}\n", body.join("\n\n"));
+    (format!("2026-11-20-letters-{number:04}.md"), text)
+}
+
+/// A desk with a page of a person, and another wiki beside it.
+pub(crate) async fn besiege(desk: &Desk) {
     let worker = desk.world.worker().await;
     desk.wiki(&["init", "beside"]).await.expect(0);
     if !desk.has("KNOWLEDGE.md") {
@@ -46,17 +53,10 @@ async fn besiege(desk: &Desk, texts: &[Text]) -> Vec<String> {
     let worker = desk.world.worker().await;
     desk.wiki(&["lint", "allotment", "--fix"]).await.expect(0);
     worker.stop().await;
-    let size = if texts::are_public() { PUBLIC_TEXTS } else { OWN_TEXTS };
-    let write = |(number, part): (usize, &[Text])| {
-        let body: Vec<&str> = part.iter().map(|text| text.text.as_str()).collect();
-        let text = format!("# Letters {number:04}\n\nOrders of the Estate.\n\n{}\n", body.join("\n\n"));
-        desk.write(&format!("2026-11-20-letters-{number:04}.md"), text)
-    };
-    texts.chunks(size).enumerate().map(write).collect()
 }
 
 /// A quote that a model finds in the text, as often as it is asked to.
-fn find_quotes(text: &str) -> Vec<&str> {
+pub(crate) fn find_quotes(text: &str) -> Vec<&str> {
     let lines = text.lines().map(str::trim).filter(|line| QUOTE_LENGTH.contains(&line.chars().count()));
     lines.filter(|line| !line.contains('"') && !line.starts_with('#')).take(QUOTES).collect()
 }
@@ -138,7 +138,7 @@ fn find_live(page: &str) -> Option<String> {
 }
 
 /// What must not be after the runs.
-fn find_violations(before: &Bytes, after: &Bytes) -> Vec<String> {
+pub(crate) fn find_violations(before: &Bytes, after: &Bytes) -> Vec<String> {
     let mut found = Vec::new();
     let generated =
         ["_index.md", "_log.md", "_ideas.md", "_graph.md", "_manifest.json", "_sources.json", "overview.md"];
@@ -181,7 +181,13 @@ fn find_violations(before: &Bytes, after: &Bytes) -> Vec<String> {
 
 /// Ingests all documents, checks the outcome, and takes everything back.
 async fn siege(desk: &Desk, name: &str, texts: &[Text]) -> usize {
-    let documents = besiege(desk, texts).await;
+    besiege(desk).await;
+    let size = if texts::are_public() { PUBLIC_TEXTS } else { OWN_TEXTS };
+    let write = |(number, part): (usize, &[Text])| {
+        let (name, text) = write_letters(number, part);
+        desk.write(&name, text)
+    };
+    let documents: Vec<String> = texts.chunks(size).enumerate().map(write).collect();
     let _worker = desk.world.worker_with(&desk.steward).await;
     let (around, before) = (Files::around(desk.world.vault.path()), read_vault(desk));
     let arguments = [&["ingest", "allotment", "--json"], &documents.iter().map(String::as_str).collect::<Vec<_>>()[..]];
@@ -202,7 +208,18 @@ async fn siege(desk: &Desk, name: &str, texts: &[Text]) -> usize {
     for run in committed.iter().rev() {
         desk.wiki(&["runs", "revert", run]).await.expect(0);
     }
-    // What was registered stays, and so does the log.
+    check_all_is_back(desk, &before, name);
+    let other = Files::around(desk.world.vault.path()).since(&around);
+    let is_log = |line: &String| {
+        line.starts_with("+ out-") || line.starts_with("+ err-") || line.contains(" out-") || line.contains(" err-")
+    };
+    assert!(other.iter().all(is_log), "{name}: around the vault: {other:?}");
+    desk.world.verify_chain().await;
+    committed.len()
+}
+
+/// Checks that the vault is as it was, to the byte. What was registered stays, and so does the log.
+pub(crate) fn check_all_is_back(desk: &Desk, before: &Bytes, name: &str) {
     let (mut after, mut stays) = (read_vault(desk), before.clone());
     for files in [&mut after, &mut stays] {
         let is_kept = |path: &str| {
@@ -218,13 +235,6 @@ async fn siege(desk: &Desk, name: &str, texts: &[Text]) -> usize {
     let changed: Vec<&String> =
         after.iter().filter(|(path, bytes)| stays.get(*path) != Some(bytes)).map(|it| it.0).collect();
     assert_eq!((changed, after.len()), (Vec::new(), stays.len()), "{name}: not as it was");
-    let other = Files::around(desk.world.vault.path()).since(&around);
-    let is_log = |line: &String| {
-        line.starts_with("+ out-") || line.starts_with("+ err-") || line.contains(" out-") || line.contains(" err-")
-    };
-    assert!(other.iter().all(is_log), "{name}: around the vault: {other:?}");
-    desk.world.verify_chain().await;
-    committed.len()
 }
 
 #[tokio::test]

@@ -9,6 +9,8 @@ use crate::files::root::{OWN_FOLDER, VaultRoot};
 use cap_std::fs::{Dir, OpenOptions};
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
+use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -69,18 +71,47 @@ impl DayLog {
         durable::sync_folder(dir)
     }
 
+    /// The lines of all days from one on, oldest first. A line that a crash cut off is left out.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn read_lines(&self, from: NaiveDate) -> io::Result<Vec<Value>> {
+        let Some(dir) = self.root.find_own_folder(Some(LOGS))? else { return Ok(Vec::new()) };
+        let mut days = self.list_days(&dir)?;
+        days.retain(|day| *day >= from);
+        days.sort_unstable();
+        let mut lines = Vec::new();
+        for day in days {
+            let text = dir.read(self.name_file(day))?;
+            lines.extend(
+                text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice::<Value>(line).ok()),
+            );
+        }
+        Ok(lines)
+    }
+
+    /// The days that have a file, in no order.
+    fn list_days(&self, dir: &Dir) -> io::Result<Vec<NaiveDate>> {
+        let read = |name: &OsStr| -> Option<NaiveDate> {
+            let rest = name.to_str()?.strip_prefix(self.name)?.strip_prefix('-')?;
+            rest.strip_suffix(".jsonl")?.parse().ok()
+        };
+        let mut days = Vec::new();
+        for entry in dir.entries()? {
+            days.extend(read(&entry?.file_name()));
+        }
+        Ok(days)
+    }
+
     fn name_file(&self, day: NaiveDate) -> String {
         format!("{}-{day}.jsonl", self.name)
     }
 
     /// Removes the files of days that are long past.
     fn remove_old(&self, dir: &Dir, now: DateTime<Utc>) -> io::Result<()> {
-        for entry in dir.entries()? {
-            let name = entry?.file_name();
-            let rest = name.to_str().and_then(|name| name.strip_prefix(self.name)?.strip_prefix('-'));
-            let day = rest.and_then(|rest| rest.strip_suffix(".jsonl")?.parse::<NaiveDate>().ok());
-            if day.is_some_and(|day| now.date_naive() - day > TimeDelta::days(KEEP_DAYS)) {
-                durable::remove_file(dir, &name)?;
+        for day in self.list_days(dir)? {
+            if now.date_naive() - day > TimeDelta::days(KEEP_DAYS) {
+                durable::remove_file(dir, self.name_file(day))?;
             }
         }
         Ok(())
@@ -133,5 +164,20 @@ mod tests {
         let text = std::fs::read_to_string(dir.path().join(".steward/logs/calls-2026-11-22.jsonl")).unwrap();
         let lines: Vec<(u32, u32)> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 400);
+    }
+
+    #[test]
+    fn lines_are_read_from_a_day_on_without_those_that_a_crash_cut_off() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = DayLog::new(VaultRoot::open(dir.path()).unwrap(), "calls");
+        let day = |day: &str| day.parse::<NaiveDate>().unwrap();
+        assert!(log.read_lines(day("2026-11-01")).unwrap().is_empty(), "there is no folder yet");
+        for (at, line) in [("2026-11-22T09:00:00Z", 2), ("2026-11-21T09:00:00Z", 1), ("2026-11-23T09:00:00Z", 3)] {
+            log.open(at.parse().unwrap()).unwrap().append(&line).unwrap();
+        }
+        let logs = dir.path().join(".steward/logs");
+        std::fs::write(logs.join("calls-2026-11-22.jsonl"), "2\n{\"cut").unwrap();
+        std::fs::write(logs.join("others-2026-11-22.jsonl"), "7\n").unwrap();
+        assert_eq!(log.read_lines(day("2026-11-22")).unwrap(), [2, 3]);
     }
 }

@@ -67,14 +67,14 @@ impl EvalReport {
         }
     }
 
-    /// Whether it is the one that a person asked for at a moment.
+    /// Who asked for it, and when.
     #[must_use]
-    pub fn is_request(&self, by: &str, at: DateTime<Utc>) -> bool {
+    pub fn find_request(&self) -> (&str, DateTime<Utc>) {
         match self {
-            Self::Fidelity(report) => report.by == by && report.at == at,
-            Self::Consistency(report) => report.by == by && report.at == at,
-            Self::Planted(report) => report.by == by && report.at == at,
-            Self::Gold(report) => report.by == by && report.at == at,
+            Self::Fidelity(report) => (&report.by, report.at),
+            Self::Consistency(report) => (&report.by, report.at),
+            Self::Planted(report) => (&report.by, report.at),
+            Self::Gold(report) => (&report.by, report.at),
         }
     }
 }

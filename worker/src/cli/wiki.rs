@@ -372,7 +372,7 @@ pub(crate) enum RunsCommand {
 }
 
 /// The first moment of a day, or the moment itself.
-fn parse_day_begin(text: &str) -> Result<DateTime<Utc>, String> {
+pub(crate) fn parse_day_begin(text: &str) -> Result<DateTime<Utc>, String> {
     parse_moment(text, NaiveTime::MIN)
 }
 

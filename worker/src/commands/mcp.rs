@@ -1,9 +1,14 @@
-//! `steward mcp`: an assistant reads the wikis of the vault.
+//! `steward mcp`: an assistant reads and writes the wikis of the vault, and asks its stewards.
 //!
-//! The process that serves a client reads files and the index. It holds no vault and changes nothing in it but the log of calls.
+//! The process that serves a client reads files and the index. It holds no vault, and changes nothing in it but staged runs, a stop and the log
+//! of calls. The other commands connect a client ([`install`]), call one tool ([`call`]) and show the log ([`log`]).
 
-use crate::cli::mcp::{AllowArg, McpCommand};
-use crate::cli::output::CommandExit;
+mod call;
+mod install;
+mod log;
+
+use crate::cli::mcp::{AllowArg, McpCommand, McpRightsArgs};
+use crate::cli::output::{CommandExit, CommandOutput};
 use crate::commands::resolve::connect_to_holder;
 use crate::config::StewardConfig;
 use crate::telemetry::init_quiet_telemetry;
@@ -14,16 +19,32 @@ use steward_server::mcp::{ConnectHolder, McpCaller, McpVault, serve_stdio};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::state::find_wiki_folder;
 
-pub(crate) async fn run(config: &StewardConfig, command: McpCommand) -> anyhow::Result<CommandExit> {
-    let McpCommand::Serve { workspace, tools, allow } = command;
-    let root = VaultRoot::open(config.vault_folder()?)?;
-    if let Some(wiki) = &workspace {
-        find_wiki_folder(&root, wiki)?;
+pub(crate) async fn run(
+    config: &StewardConfig,
+    command: McpCommand,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
+    match command {
+        McpCommand::Serve { rights } => {
+            let (vault, caller) = open_vault(config, rights)?;
+            let _telemetry = init_quiet_telemetry()?;
+            serve_stdio(vault, caller).await.map_err(|e| anyhow!("the client could not be served: {e}"))?;
+            Ok(CommandExit::Ok)
+        }
+        McpCommand::Install { client, http, rights } => install::run(config, client, http, &rights, out),
+        McpCommand::Call { tool, arguments, rights } => {
+            let (vault, caller) = open_vault(config, rights)?;
+            call::run(vault, caller, tool.as_deref(), &arguments, out).await
+        }
+        McpCommand::Log { tool, since } => log::run(config, tool.as_deref(), since, out),
     }
-    let tools: Vec<Toolset> = tools.into_iter().map(Toolset::from).collect();
-    let limits = TokenLimits { tools: tools.clone(), workspace: workspace.clone(), wiki: None };
-    limits.check(AccessScope::Act)?;
-    let _telemetry = init_quiet_telemetry()?;
+}
+
+/// Opens the vault for a client, and says who calls.
+fn open_vault(config: &StewardConfig, rights: McpRightsArgs) -> anyhow::Result<(McpVault, McpCaller)> {
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    let tools = check_rights(&root, &rights)?;
+    let McpRightsArgs { workspace, allow, .. } = rights;
     let name = format!("{} via mcp", parse_caller_name(&config.operator)?);
     let wiki = if allow >= AllowArg::Write { WikiRight::Write } else { WikiRight::Read };
     let caller = McpCaller::new(name, workspace, &tools, wiki, allow >= AllowArg::Act);
@@ -38,6 +59,19 @@ pub(crate) async fn run(config: &StewardConfig, command: McpCommand) -> anyhow::
         Ok(schema) => vault.with_mapping(schema, config.mapping.list_accepted()),
         Err(_) => vault,
     };
-    serve_stdio(vault, caller).await.map_err(|e| anyhow!("the client could not be served: {e}"))?;
-    Ok(CommandExit::Ok)
+    Ok((vault, caller))
+}
+
+/// Checks what a client is to see, and gives the toolsets.
+///
+/// # Errors
+/// There is no such wiki, or the tools do not fit it.
+fn check_rights(root: &VaultRoot, rights: &McpRightsArgs) -> anyhow::Result<Vec<Toolset>> {
+    if let Some(wiki) = &rights.workspace {
+        find_wiki_folder(root, wiki)?;
+    }
+    let tools: Vec<Toolset> = rights.tools.iter().copied().map(Toolset::from).collect();
+    let limits = TokenLimits { tools: tools.clone(), workspace: rights.workspace.clone(), wiki: None };
+    limits.check(AccessScope::Act)?;
+    Ok(tools)
 }

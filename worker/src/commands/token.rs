@@ -7,7 +7,7 @@
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
-use crate::temporal::note::{self, ServerEndpoint};
+use crate::runtime::web::{create_login_link, find_endpoint};
 use anyhow::bail;
 use chrono::Utc;
 use serde_json::json;
@@ -102,14 +102,10 @@ pub(crate) fn print_login_link(
     login: &cli::LoginArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let root = VaultRoot::open(config.vault_folder()?)?;
-    let listen = config.listen.unwrap_or(steward_server::http::listen::DEFAULT_ADDRESS);
-    // The listening process knows the name and certificate by which it is reached; this shell may have other settings.
-    let endpoint = ServerEndpoint::find_for_vault(&root, &config.state_dir()?)
-        .unwrap_or_else(|| note::describe_this_listener(config, listen).endpoint);
+    let endpoint = find_endpoint(config)?;
     let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::parse_caller_name)?;
     let scope = as_scope(login.scope);
-    let link = crate::runtime::web::create_login_link(config, &endpoint, &name, scope)?;
+    let link = create_login_link(config, &endpoint, &name, scope)?;
     out.print_value(&json!({"link": link, "name": name, "scope": scope}), || {
         format!("{link}\nThe link logs one person in within an hour, as {} ({scope}).", escape_text(&name))
     })?;

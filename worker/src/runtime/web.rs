@@ -17,7 +17,7 @@ use steward_server::access::host::{AllowedHosts, is_reachable_remotely};
 use steward_server::access::{AccessScope, SecretStore, link};
 use steward_server::http::app;
 use steward_server::http::dependencies::{AppDependencies, MappingCheck};
-use steward_server::http::listen::{BoundListener, RunningServer, TransportSettings};
+use steward_server::http::listen::{BoundListener, DEFAULT_ADDRESS, RunningServer, TransportSettings};
 use steward_server::http::pulse::LoopPulse;
 use steward_server::http::settings::DashboardSettings;
 use steward_vault::files::root::VaultRoot;
@@ -161,6 +161,26 @@ pub(crate) fn create_login_link(
 /// The URL under which people reach the server of this process.
 pub(crate) fn describe_server(config: &StewardConfig, address: SocketAddr) -> String {
     build_server_url(config, &note::describe_this_listener(config, address).endpoint)
+}
+
+/// The URL of the server of a vault: as the listening process knows it, else as it would be.
+///
+/// # Errors
+/// There is no vault.
+pub(crate) fn find_server_url(config: &StewardConfig) -> anyhow::Result<String> {
+    Ok(build_server_url(config, &find_endpoint(config)?))
+}
+
+/// The endpoint of the process that listens for a vault. It knows the name and certificate by which it is reached; this shell may have
+/// other settings, which count if nobody listens.
+///
+/// # Errors
+/// There is no vault.
+pub(crate) fn find_endpoint(config: &StewardConfig) -> anyhow::Result<ServerEndpoint> {
+    let root = VaultRoot::open(config.vault_folder()?)?;
+    let listen = config.listen.unwrap_or(DEFAULT_ADDRESS);
+    let own = || note::describe_this_listener(config, listen).endpoint;
+    Ok(ServerEndpoint::find_for_vault(&root, &config.state_dir()?).unwrap_or_else(own))
 }
 
 fn build_server_url(config: &StewardConfig, endpoint: &ServerEndpoint) -> String {

@@ -154,13 +154,13 @@ fn describe_run(run: &OpenRun) -> String {
 
 fn describe_health(situation: &WikiSituation) -> String {
     let find = |metric| situation.metrics.iter().find(|reading| reading.metric == metric);
-    let measured = |id: &str, metric: WikiMetric| format!("{id} {metric}: {}", describe_metric(find(metric)));
+    let measured = |metric: WikiMetric| format!("{} {metric}: {}", metric.id(), describe_metric(find(metric)));
     let lines = [
-        measured("M1", WikiMetric::Fidelity),
-        measured("M2", WikiMetric::Coverage),
-        measured("M3", WikiMetric::Retroactive),
+        measured(WikiMetric::Fidelity),
+        measured(WikiMetric::Coverage),
+        measured(WikiMetric::Retroactive),
         "M4 cost: informs only".to_owned(),
-        measured("M5", WikiMetric::Consistency),
+        measured(WikiMetric::Consistency),
     ];
     let check = match &situation.last_check {
         Some(check) => format!("lint {}: {}", check.at.format("%m-%d"), shorten(&check.found, MAX_FOUND)),

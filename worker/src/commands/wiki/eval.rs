@@ -64,7 +64,8 @@ pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: Command
                 out.print_value(&output, || format!("refused: {}", escape_text(message)))?;
                 return Ok(CommandExit::Refused);
             }
-            let report = read_evals(&root, &wiki)?.into_iter().rev().find(|report| report.is_request(&by, at));
+            let report =
+                read_evals(&root, &wiki)?.into_iter().rev().find(|report| report.find_request() == (by.as_str(), at));
             let report = report.context("the report is not kept any more")?;
             out.print_value(&report, || describe(&report))?;
         }

@@ -256,7 +256,7 @@ fn split_file(file: &str) -> Result<(&str, &str), DraftRefusal> {
     }
     match name.strip_suffix(".md").filter(|slug| is_slug(slug)) {
         Some(slug) => Ok((folder, slug)),
-        None => Err("error: a page is called like token-lifetime.md: small letters, digits and hyphens".into()),
+        None => Err("error: a page is called like token-lifetime.md: a small letter first, then small letters, digits and hyphens".into()),
     }
 }
 

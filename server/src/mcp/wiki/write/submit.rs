@@ -9,11 +9,11 @@ use super::{WriteArguments, WriteOperation, to_written_file};
 use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::tool::ToolCall;
+use crate::mcp::wiki::PATIENCE;
 use crate::mcp::workspace::Workspace;
 use crate::temporal::resolve::ResolutionRequestError;
 use crate::views::wiki::shorten_run;
 use chrono::Utc;
-use std::time::Duration;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::wiki::run::{RunId, derive_record_id};
 use steward_domain::wiki::writer::draft::PageChange;
@@ -22,9 +22,6 @@ use steward_vault::wiki::staged::StagedRuns;
 use steward_vault::wiki::state::read_wiki;
 use steward_workflows::{AssistantRunInput, IngestOutput};
 use tokio::runtime::Handle;
-
-/// How long a call waits for the outcome of a run. It goes on without the call.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Submits the run that the call names.
 ///
