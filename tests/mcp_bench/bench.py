@@ -127,6 +127,15 @@ def ask_grep(bench):
     return ask
 
 
+def find_best(bench, side, answer):
+    """The file of the first hit, if there is one."""
+    if side == "ours":
+        hits = (answer.structured or {}).get("hits")
+        return bench.layouts.wiki / hits[0]["path"].removeprefix("wiki/") if hits else None
+    first = re.search(r"^\*\*((?:wiki|raw)/.+?)\*\* — ", answer.text, re.MULTILINE)
+    return bench.layouts.workspace / first[1] if first else None
+
+
 def ask_search(bench):
     words = bench.layouts.words.all
     rng = random.Random(34)
@@ -136,12 +145,9 @@ def ask_search(bench):
     def ask(side, server):
         query = next(queries[side])
         answer = server.call("search", query=query)
-        if side == "ours":
-            best = bench.layouts.wiki / answer.structured["hits"][0]["path"].removeprefix("wiki/")
-        else:
-            best = bench.layouts.workspace / re.search(r"^\*\*((?:wiki|raw)/.+?)\*\* — ", answer.text, re.MULTILINE)[1]
-        words_of_best = set(re.findall(r"\w+", best.read_text().lower()))
-        bench.expect(words_of_best & set(query.split()), f"search of {side}: {query}: {answer.text[:200]}")
+        best = find_best(bench, side, answer)
+        found = set(re.findall(r"\w+", best.read_text().lower())) if best else set()
+        bench.expect(found & set(query.split()), f"search of {side}: {query}: {answer.text[:200]}")
         return answer.seconds
 
     return ask

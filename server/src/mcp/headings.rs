@@ -1,4 +1,6 @@
 //! The headings of a Markdown text: lines that begin with `#`, outside of code.
+//!
+//! A section is read by its heading, and headings are completed. Both find them here.
 
 /// A heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

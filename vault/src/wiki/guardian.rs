@@ -283,6 +283,10 @@ impl GuardianSession {
             return Err(GuardianError::Closed { run: self.run.meta.run.clone(), reason });
         }
         self.check_touched(submission)?;
+        if let Some(keep) = submission.keeps.iter().find(|keep| !self.has_page(keep)) {
+            let text = format!("error: there is no page {}", keep.file());
+            return Err(DraftRefusal::new(DraftFault::NotFound, text).into());
+        }
         let subject: String = to_one_line(submission.subject).chars().take(MAX_SUBJECT).collect();
         let line = GuardianLine::Submitted { at: now, subject, keeps: submission.keeps.to_vec() };
         self.lines.push(line.clone());

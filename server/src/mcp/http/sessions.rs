@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{Extensions, HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::SessionManager;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use std::collections::BTreeMap;
@@ -25,6 +26,10 @@ const MAX_SESSIONS: usize = 8;
 const RETRY_AFTER: u32 = 60;
 /// How often idle sessions are looked for.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+/// What a request of the newest protocol says about itself, and the method by which older clients begin a session.
+const VERSION_HEADER: &str = "mcp-protocol-version";
+const METHOD_HEADER: &str = "mcp-method";
+const INITIALIZE: &str = "initialize";
 pub(super) const SESSION_HEADER: &str = "mcp-session-id";
 
 /// The caller, and the wiki that their address names.
@@ -117,7 +122,7 @@ pub(super) async fn check_session(State(owners): State<Arc<SessionOwners>>, requ
         Some(session) if !owners.may_use(session, &owner, Instant::now()) => {
             return refuse(StatusCode::NOT_FOUND, "there is no such session: begin a new one").into_response();
         }
-        None if !owners.may_begin(&owner, Instant::now()) => {
+        None if !is_stateless(request.headers()) && !owners.may_begin(&owner, Instant::now()) => {
             let detail =
                 format!("more than {MAX_SESSIONS} sessions: end one, or wait until one was idle for 5 minutes");
             let problem = refuse(StatusCode::TOO_MANY_REQUESTS, &detail);
@@ -132,6 +137,14 @@ pub(super) async fn check_session(State(owners): State<Arc<SessionOwners>>, requ
         _ => {}
     }
     response
+}
+
+/// Whether a request stands for itself, as all do since 2026-07-28 and say in two headers. The transport refuses an `initialize` whose header names
+/// another method, so no session begins past its limit.
+fn is_stateless(headers: &HeaderMap) -> bool {
+    let read = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    read(VERSION_HEADER) == Some(ProtocolVersion::V_2026_07_28.as_str())
+        && read(METHOD_HEADER).is_some_and(|method| method != INITIALIZE)
 }
 
 pub(super) fn read_session(headers: &HeaderMap) -> Option<String> {
@@ -161,6 +174,23 @@ mod tests {
         assert!(owners.take_idle(later + SESSION_IDLE).is_empty());
         assert_eq!(owners.take_idle(later + 2 * SESSION_IDLE), ["s"]);
         assert!(owners.take_idle(later + 2 * SESSION_IDLE).is_empty());
+    }
+
+    #[test]
+    fn only_a_request_of_the_newest_protocol_that_begins_nothing_needs_no_session() {
+        let headers = |version: &str, method: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(VERSION_HEADER, version.parse().unwrap());
+            method.map(|method| headers.insert(METHOD_HEADER, method.parse().unwrap()));
+            headers
+        };
+        assert!(is_stateless(&headers("2026-07-28", Some("tools/call"))));
+        for (version, method) in
+            [("2026-07-28", Some("initialize")), ("2026-07-28", None), ("2025-11-25", Some("tools/call"))]
+        {
+            assert!(!is_stateless(&headers(version, method)), "{version} {method:?}");
+        }
+        assert!(!is_stateless(&HeaderMap::new()));
     }
 
     #[test]

@@ -22,7 +22,8 @@ impl GuardianSession {
         let links = self.wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
         let (subject, keeps) = self.last_submission().unzip();
         let (files, plan) = self.replay(None, |draft| -> Result<_, GuardianError> {
-            for keep in keeps.unwrap_or_default() {
+            // A page that went since the run was submitted needs no change any more.
+            for keep in keeps.unwrap_or_default().iter().filter(|keep| self.has_page(keep)) {
                 draft.apply_change(keep, true)?;
             }
             draft.finish(links).map_err(GuardianError::refuse)?;
@@ -37,6 +38,11 @@ impl GuardianSession {
             return Err(DraftRefusal::new(DraftFault::RulesFault, text).into());
         }
         Ok(self.run.stage(&files, StagedPlan { subject: subject.map(str::to_owned), offered, ..plan })?)
+    }
+
+    /// Whether the page of a change is in the wiki as it is.
+    pub(super) fn has_page(&self, change: &PageChange) -> bool {
+        self.wiki.state.pages.iter().any(|page| page.file == change.file())
     }
 
     pub(super) fn list_changes(&self) -> impl Iterator<Item = &PageChange> {

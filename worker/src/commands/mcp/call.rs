@@ -1,4 +1,6 @@
 //! `steward mcp call`: calls one tool, as an assistant would, for shells and scripts.
+//!
+//! A refused call is an error with the words of the tool. With `--json` the result is its structured value, or an object with its texts.
 
 use crate::cli::output::{CommandError, CommandExit, CommandOutput, create_table};
 use anyhow::anyhow;

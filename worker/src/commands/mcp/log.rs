@@ -1,4 +1,6 @@
 //! `steward mcp log`: shows which tools assistants called, and how each call ended.
+//!
+//! The log holds no arguments and no content. It is read from the vault's own folder, whether or not a process serves the vault.
 
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const FOLDER: &str = "/home/nora/My \"vault\"";
+const FOLDER: &str = "/srv/My \"vault\"";
 
 fn rights(workspace: Option<&str>, allow: AllowArg) -> McpRightsArgs {
     McpRightsArgs { workspace: workspace.map(str::to_owned), tools: Vec::new(), allow }
