@@ -43,7 +43,7 @@ test: tools
 	@rm -f target/skipped-scenes
 	STEWARD_FLEET_TEST=short RUST_TEST_THREADS=3 cargo test --workspace --quiet --test fleet
 	@test ! -f target/skipped-scenes || echo "Not played here, but by make fleet-test: $$(sort -u target/skipped-scenes | paste -sd ' ')."
-	@echo "Not run here: make deploy-test (root, Debian), make fleet-soak, make test-model, make mcp-conformance, make mcp-clients, make mcp-load, make corpora."
+	@echo "Not run here: make deploy-test (root, Debian), make fleet-soak, make test-model, make mcp-conformance, make mcp-clients, make mcp-load, make mcp-differential, make corpora."
 
 # Both wait half of their time, so they run beside each other. No document of the code holds a test.
 test-crates:

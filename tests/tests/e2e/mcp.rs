@@ -146,6 +146,7 @@ fn check_tools(listed: &Value) {
             "subscriptions",
             "events",
             "timeline",
+            "eval",
             "git_log",
             "git_show",
             "git_blame",
