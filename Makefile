@@ -20,7 +20,7 @@ DEMO := demo
 .PHONY: demo demo-assistant test test-crates test-pages aip-10 fleet-test fleet-soak bench-fleet deploy-test test-thorough tools test-model mcp-conformance mcp-clients mcp-load mcp-differential bench-mcp bench-wiki corpora histories reference clean-demo
 
 demo: $(TEMPORAL)
-	@echo "building (about 5 minutes the first time; the Temporal SDK is large) …"
+	@echo "building (about a quarter of an hour on two cores the first time; the Temporal SDK is large) …"
 	@cargo build --quiet -p steward-worker
 	@test -d $(DEMO)/vault || ./target/debug/steward example $(DEMO)/vault
 	@test -d $(DEMO)/vault/wiki || worker/example-wiki/make-wiki ./target/debug/steward $(DEMO)/vault

@@ -37,7 +37,7 @@ LIBRARIES = [
     ("client-2.4-legacy", "client", "legacy"),
 ]
 WIKI_TOOLS = (
-    "guide overview list grep search read follow history write delete sources subscriptions events timeline git_log git_show git_blame why"
+    "guide overview list grep search read follow history write delete sources subscriptions events timeline eval git_log git_show git_blame why"
 ).split()
 STEWARD_TOOLS = (
     "steward_status steward_today steward_matters steward_tasks steward_signals steward_actions steward_why steward_preview "
@@ -378,7 +378,7 @@ class Inspector:
         for tool, arguments in {
             "guide": {}, "overview": {"include": ["findings"]}, "list": {"path": "wiki/**"}, "grep": {"pattern": "stop(cock|valve)"},
             "search": {"query": "stopcock"}, "read": {"path": page}, "follow": {"from_page": page, "footnote_id": "1"},
-            "history": {"op": "ingest"}, "sources": {}, "subscriptions": {}, "events": {}, "timeline": {"grain": "week"},
+            "history": {"op": "ingest"}, "sources": {}, "subscriptions": {}, "events": {}, "timeline": {"grain": "week"}, "eval": {},
             "git_log": {"source": "infra"}, "git_show": {"rev": "HEAD"}, "git_blame": {"path": "gate.md"}, "why": {"query": "stopcock"},
         }.items():
             self.call(era, tool, workspace=wiki, **arguments)

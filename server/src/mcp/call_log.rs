@@ -31,7 +31,7 @@ pub(crate) struct LoggedRequest<'a> {
     transport: &'static str,
 }
 
-/// What was asked, and what came of it.
+/// A request and its outcome.
 pub(crate) struct LoggedCall<'a> {
     pub(crate) workspace: Option<&'a str>,
     pub(crate) tool: &'a str,

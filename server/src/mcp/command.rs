@@ -4,6 +4,7 @@
 
 use super::caller::McpCaller;
 use super::handler::{CallerSource, McpHandler, list_tools};
+use super::tool::ToolDefinition;
 use super::updates::ChangeSource;
 use super::vault::McpVault;
 use rmcp::model::{CallToolRequestParams, CallToolResult, ClientConfig, Implementation, JsonObject};
@@ -39,7 +40,7 @@ pub enum CommandAnswer {
 /// The tools that a caller may use, in the order of the list.
 #[must_use]
 pub fn list_command_tools(caller: &McpCaller) -> Vec<CommandTool> {
-    let describe = |tool: &super::tool::ToolDefinition| {
+    let describe = |tool: &ToolDefinition| {
         let schema = (tool.arguments)();
         let required: Vec<&str> =
             schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();

@@ -3,6 +3,7 @@
 //! A refusal is an answer of the tool, so that the model can correct its call. What it repeats of the call is outside words.
 
 use super::outside::escape_outside;
+use crate::temporal::resolve::ResolutionRequestError;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::json;
 use steward_domain::wiki::writer::refusal::DraftFault;
@@ -131,6 +132,20 @@ const MAX_REASON: usize = 600;
 /// A reason in the words of the other interfaces, on one line and with nothing hidden.
 pub(crate) fn show_reason(text: &str) -> String {
     show_beginning(text, MAX_REASON)
+}
+
+/// Why the process that holds the vault gave no outcome.
+pub(crate) fn refuse_request(e: &ResolutionRequestError) -> ToolError {
+    let what = show_reason(&e.to_string());
+    match e {
+        ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. } => {
+            ToolError::new(ToolErrorCode::EngineAway, what, "Start it with `steward up`, then try again")
+        }
+        ResolutionRequestError::Late { .. } => {
+            ToolError::new(ToolErrorCode::EngineAway, what, "`steward_actions` shows whether it was done")
+        }
+        ResolutionRequestError::Failed { .. } => ToolError::internal(what),
+    }
 }
 
 /// Words of a call as an error repeats them: short, on one line, and with nothing hidden.

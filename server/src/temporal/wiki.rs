@@ -113,9 +113,7 @@ impl ResolutionClient {
     ) -> Result<EvalOutput, ResolutionRequestError> {
         let about = serde_json::to_vec(&input).unwrap_or_default();
         let hash = ContentHash::hash_bytes(&about);
-        let id = format!("al-wiki-eval-{}{}", name_part(&input.wiki), &hash.as_str()[..12]);
-        let options = self.build_start_options(id, "measure claims by the verifier".to_owned());
-        self.run_workflow_within(EvalWorkflow::run, input.into(), options, patience).await
+        self.request_named_eval(&hash.as_str()[..12], input, patience).await
     }
 
     /// Requests a measurement for an assistant, one of a wiki at a time, and waits so long for it.
@@ -127,7 +125,16 @@ impl ResolutionClient {
         input: EvalInput,
         patience: Duration,
     ) -> Result<EvalOutput, ResolutionRequestError> {
-        let id = format!("al-wiki-eval-{}assistant", name_part(&input.wiki));
+        self.request_named_eval("assistant", input, patience).await
+    }
+
+    async fn request_named_eval(
+        &self,
+        name: &str,
+        input: EvalInput,
+        patience: Duration,
+    ) -> Result<EvalOutput, ResolutionRequestError> {
+        let id = format!("al-wiki-eval-{}{name}", name_part(&input.wiki));
         let options = self.build_start_options(id, "measure claims by the verifier".to_owned());
         self.run_workflow_within(EvalWorkflow::run, input.into(), options, patience).await
     }

@@ -2,7 +2,7 @@
 //!
 //! It reads hostile documents by the tools, does what they might ask for with every tool that it has and with some that it wishes for, and quotes them.
 //! The verifier agrees with all of it. Only pages of its own wiki change, each with quotes that stand in their document, and all of it is taken back to
-//! the byte. Nothing is confirmed and nothing is loosened. It may set a stop.
+//! the byte. It finds no tool that confirms or resumes, and may set a stop.
 
 use crate::containment::texts;
 use crate::mcp::Client;
@@ -162,7 +162,7 @@ async fn a_guardian_that_obeys_every_word_changes_quoted_pages_of_its_wiki_alone
         documents.push(name);
     }
     let _worker = desk.world.worker_with(&desk.steward).await;
-    let (before, policy) = (read_vault(&desk), desk.steward.run(&["policy", "check", "--json"]).await);
+    let before = read_vault(&desk);
     let (mut actions, mut refusals) = (Vec::new(), BTreeSet::new());
     for document in &documents {
         actions.extend(obey(&desk, document, &mut refusals).await);
@@ -178,9 +178,11 @@ async fn a_guardian_that_obeys_every_word_changes_quoted_pages_of_its_wiki_alone
         client.value("steward_undo", json!({"action": action, "reason": "a test"})).await;
     }
     check_all_is_back(&desk, &before, "the guardian");
-    let after = desk.steward.run(&["policy", "check", "--json"]).await;
-    assert_eq!((after.code, after.out), (policy.code, policy.out), "nothing was loosened");
     client.value("steward_stop", json!({"reason": "a text says so"})).await;
+    for tool in ["steward_confirm", "steward_resume"] {
+        let answer = client.exchange("tools/call", json!({"name": tool, "arguments": {}})).await;
+        assert_eq!(answer["error"]["code"], json!(-32602), "{tool}: {answer:#}");
+    }
     client.end().await;
     let status = desk.steward.run(&["status", "--json"]).await.json();
     assert!(status["stop"].is_object(), "{status:#}");

@@ -7,11 +7,10 @@ use super::facts::{open_views, read_whole_id, wait_for};
 use crate::access::AccessScope;
 use crate::http::app::check_may_resolve;
 use crate::mcp::caller::ToolNeed;
-use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
+use crate::mcp::error::{ToolError, ToolErrorCode, refuse_request, show_reason};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value};
-use crate::temporal::resolve::ResolutionRequestError;
 use crate::views::wiki::{WikiRunRow, list_wiki_runs};
 use chrono::Utc;
 use rmcp::schemars::{self, JsonSchema};
@@ -181,18 +180,4 @@ pub(super) fn refuse_resolution(refusal: &ResolutionRefusal) -> ToolError {
     let rule = json.get("refused").and_then(Value::as_str).unwrap_or_default();
     let what = format!("{} {rule}: {}", refusal.http_status(), show_reason(&refusal.to_string()));
     ToolError::new(ToolErrorCode::Refused, what, "`steward_preview` and `steward_actions` show how it stands")
-}
-
-/// Why the outcome of a resolution is unknown.
-fn refuse_request(e: &ResolutionRequestError) -> ToolError {
-    let what = show_reason(&e.to_string());
-    match e {
-        ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. } => {
-            ToolError::new(ToolErrorCode::EngineAway, what, "Start it with `steward up`, then try again")
-        }
-        ResolutionRequestError::Late { .. } => {
-            ToolError::new(ToolErrorCode::EngineAway, what, "`steward_actions` shows whether it was done")
-        }
-        ResolutionRequestError::Failed { .. } => ToolError::internal(what),
-    }
 }

@@ -6,7 +6,7 @@
 use super::PATIENCE;
 use super::search::read_moment;
 use crate::mcp::caller::ToolNeed;
-use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
+use crate::mcp::error::{ToolError, ToolErrorCode, refuse_request, show_reason};
 use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value};
 use crate::mcp::workspace::Workspace;
@@ -23,7 +23,7 @@ use steward_vault::wiki::metrics::read_metrics;
 use steward_workflows::{EvalInput, EvalOutput};
 use tokio::runtime::Handle;
 
-/// How many measurements a caller may begin in a day.
+/// How many measurements of a wiki a caller may have in a day. One that was refused does not count.
 const MAX_RUNS_A_DAY: usize = 6;
 /// How many claims or pairs of them a measurement asks about, as the command does.
 const MEASURED_CLAIMS: u32 = 50;
@@ -40,7 +40,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
     run: show_or_measure,
 };
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, strum::Display)]
 #[schemars(inline)]
 enum MetricArgument {
     M1,
@@ -108,7 +108,7 @@ struct MetricEntry {
 
 impl MetricArgument {
     fn shows(self, id: &str) -> bool {
-        self == Self::All || format!("{self:?}") == id
+        self == Self::All || self.to_string() == id
     }
 
     /// How it is measured.
@@ -200,7 +200,7 @@ fn measure(call: &ToolCall, workspace: &Workspace<'_>, method: EvalMethod) -> Re
     let own =
         reports.iter().map(|report| report.find_request()).filter(|(by, at)| *by == call.caller.name && is_recent(*at));
     if own.count() >= MAX_RUNS_A_DAY {
-        let what = format!("you began {MAX_RUNS_A_DAY} measurements within a day");
+        let what = format!("you measured this wiki {MAX_RUNS_A_DAY} times within a day");
         return Err(ToolError::new(ToolErrorCode::TooFast, what, "A person can measure: `steward wiki eval run`"));
     }
     let holder = Handle::current().block_on(workspace.vault.reach_holder())?;
@@ -216,10 +216,6 @@ fn measure(call: &ToolCall, workspace: &Workspace<'_>, method: EvalMethod) -> Re
             Err(ToolError::new(ToolErrorCode::Refused, show_reason(&message), fix))
         }
         Err(ResolutionRequestError::Late { .. }) => Ok("running"),
-        Err(error @ (ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. })) => {
-            let what = show_reason(&error.to_string());
-            Err(ToolError::new(ToolErrorCode::EngineAway, what, "Start `steward up`, then try again"))
-        }
-        Err(ResolutionRequestError::Failed { reason, .. }) => Err(ToolError::internal(reason)),
+        Err(error) => Err(refuse_request(&error)),
     }
 }

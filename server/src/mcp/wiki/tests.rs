@@ -86,3 +86,20 @@ fn a_tool_that_answers_in_text_has_no_schema_of_results() {
     let texts: Vec<&str> = WIKI_TOOLS.iter().filter(|tool| tool.result.is_none()).map(|tool| tool.name).collect();
     assert_eq!(texts, ["guide", "read", "git_show"]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_shown_to_all_and_measured_for_nobody_who_may_only_read() {
+    let bench = bench::Bench::new();
+    let vault = bench.open([]);
+    let ids = async |arguments: Value| {
+        let shown = bench::ask(&vault, "eval", arguments).await;
+        shown["metrics"].as_array().unwrap().iter().map(|it| it["metric"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(json!({})).await, ["M1", "M2", "M3", "M4", "M5"]);
+    assert_eq!(ids(json!({"metric": "M4"})).await, ["M4"]);
+    assert_eq!(ids(json!({"since": "2026-11-01"})).await, [Value::Null; 0], "nothing was measured since");
+    let refused = bench::refuse(&vault, "eval", json!({"metric": "M1", "action": "run"})).await;
+    assert!(refused.starts_with("error scope_too_small: "), "{refused}");
+    let refused = bench::refuse(&vault, "eval", json!({"action": "run"})).await;
+    assert!(refused.starts_with("error bad_arguments: "), "{refused}");
+}

@@ -16,7 +16,7 @@ use crate::runtime::web::find_server_url;
 use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::Path;
 use steward_vault::files::root::VaultRoot;
 
@@ -60,7 +60,10 @@ pub(super) fn run(
     } else {
         let program = std::env::current_exe().context("failed to find the program of this process")?;
         let folder = std::fs::canonicalize(config.vault_folder()?)?;
-        Connection::Process { command: path_text(&program)?, arguments: list_arguments(&path_text(&folder)?, rights) }
+        Connection::Process {
+            command: convert_path(&program)?,
+            arguments: list_arguments(&convert_path(&folder)?, rights),
+        }
     };
     let installation = describe_installation(client, &connection, rights);
     out.print_value(&installation, || {
@@ -71,7 +74,7 @@ pub(super) fn run(
 }
 
 /// A path as text, for files that hold text alone.
-fn path_text(path: &Path) -> anyhow::Result<String> {
+fn convert_path(path: &Path) -> anyhow::Result<String> {
     let text =
         path.to_str().with_context(|| format!("{} is not UTF-8, so no client can be given it", path.display()))?;
     Ok(text.to_owned())
@@ -111,14 +114,7 @@ fn describe_installation(client: McpClientArg, connection: &Connection, rights: 
     };
     let text = match client {
         McpClientArg::ClaudeCode => format_shell_command(server, connection),
-        McpClientArg::ClaudeDesktop => format_json("mcpServers", server, build_json_server(connection)),
-        McpClientArg::Cursor => match connection {
-            Connection::Http { url } => {
-                let headers = json!({"Authorization": format!("Bearer ${{env:{TOKEN_VARIABLE}}}")});
-                format_json("mcpServers", server, json!({"url": url, "headers": headers}))
-            }
-            Connection::Process { .. } => format_json("mcpServers", server, build_json_server(connection)),
-        },
+        McpClientArg::ClaudeDesktop | McpClientArg::Cursor => format_json(server, connection),
         McpClientArg::Vscode => format_vscode(server, connection),
         McpClientArg::Codex => format_toml(server, connection),
     };
@@ -162,31 +158,28 @@ fn format_shell_command(server: &str, connection: &Connection) -> String {
     }
 }
 
-fn build_json_server(connection: &Connection) -> Value {
-    match connection {
+fn format_json(server: &str, connection: &Connection) -> String {
+    let value = match connection {
         Connection::Process { command, arguments } => json!({"command": command, "args": arguments}),
-        Connection::Http { url } => json!({ "url": url }),
-    }
-}
-
-fn format_json(list: &str, server: &str, value: Value) -> String {
-    format_value(&json!({ list: {server: value} }))
-}
-
-fn format_value(value: &Value) -> String {
-    format!("{value:#}")
+        Connection::Http { url } => {
+            let headers = json!({"Authorization": format!("Bearer ${{env:{TOKEN_VARIABLE}}}")});
+            json!({"url": url, "headers": headers})
+        }
+    };
+    format!("{:#}", json!({"mcpServers": {server: value}}))
 }
 
 fn format_vscode(server: &str, connection: &Connection) -> String {
-    match connection {
+    let value = match connection {
         Connection::Process { command, arguments } => {
-            format_json("servers", server, json!({"type": "stdio", "command": command, "args": arguments}))
+            json!({"servers": {server: {"type": "stdio", "command": command, "args": arguments}}})
         }
-        Connection::Http { url } => format_value(&json!({
+        Connection::Http { url } => json!({
             "inputs": [{"type": "promptString", "id": "steward", "description": "Steward token", "password": true}],
             "servers": {server: {"type": "http", "url": url, "headers": {"Authorization": "Bearer ${input:steward}"}}},
-        })),
-    }
+        }),
+    };
+    format!("{value:#}")
 }
 
 fn format_toml(server: &str, connection: &Connection) -> String {

@@ -1,6 +1,7 @@
 //! Tests of what is printed for each client: it is read back as the client would.
 
 use super::*;
+use serde_json::Value;
 
 const FOLDER: &str = "/srv/My \"vault\"";
 
