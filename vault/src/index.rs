@@ -19,6 +19,7 @@ mod wiki;
 
 use crate::files::root::VaultRootError;
 use chrono::{DateTime, Utc};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -92,6 +93,8 @@ pub struct Index {
     scan_progress: Arc<store::progress::ScanProgress>,
     unfinished: Arc<cursors::unfinished::UnfinishedWork>,
     pub(crate) notes: NoteCatalog,
+    /// The wikis as this process scanned them last, by their names.
+    scanned_wikis: Arc<std::sync::Mutex<BTreeMap<String, wiki::ScannedWiki>>>,
 }
 
 /// A record that cannot be used, with the hint how to fix it.
@@ -156,6 +159,7 @@ impl Index {
             scan_progress: Arc::default(),
             unfinished: Arc::default(),
             notes: NoteCatalog::default(),
+            scanned_wikis: Arc::default(),
         };
         let filled = index.read_meta("filled_at").await?.is_some();
         index.filled.store(filled, Ordering::Release);

@@ -78,6 +78,34 @@ pub fn list_query_words(query: &str) -> BTreeSet<String> {
     split_words(query).collect::<BTreeSet<_>>().into_iter().take(MAX_WORDS).collect()
 }
 
+/// Which texts a query finds by its words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WordMatch {
+    /// Those that hold one of them.
+    #[default]
+    Any,
+    /// Those that hold all of them, in any order.
+    All,
+    /// Those that hold all of them next to each other, in this order.
+    Phrase,
+}
+
+impl WordMatch {
+    /// Whether the words of a text fit a query. A query without words fits none.
+    #[must_use]
+    pub fn fits(self, text: impl Iterator<Item = String>, query: &str) -> bool {
+        let (wanted, text) = (split_words(query).take(MAX_WORDS).collect::<Vec<_>>(), text.collect::<Vec<_>>());
+        if wanted.is_empty() {
+            return false;
+        }
+        match self {
+            Self::Any => wanted.iter().any(|word| text.contains(word)),
+            Self::All => wanted.iter().all(|word| text.contains(word)),
+            Self::Phrase => text.windows(wanted.len()).any(|words| words == wanted),
+        }
+    }
+}
+
 /// The words of a page by which it is found.
 pub fn list_page_words(page: &WikiPage) -> impl Iterator<Item = String> {
     let tags = page.tags.join(" ");
@@ -214,6 +242,17 @@ mod tests {
 
     fn search(pages: &[WikiPage], query: &str) -> Vec<(String, f64)> {
         search_pages(pages, query, &PageFilter::default(), 10).into_iter().map(|hit| (hit.slug, hit.score)).collect()
+    }
+
+    #[test]
+    fn a_query_is_met_by_one_word_by_all_or_by_all_in_their_order() {
+        let fits = |how: WordMatch, query: &str| how.fits(split_words("The Léase of\nplot 12 ends."), query);
+        let fits = |query: &str| [WordMatch::Any, WordMatch::All, WordMatch::Phrase].map(|how| fits(how, query));
+        assert_eq!(fits("lease rent"), [true, false, false]);
+        assert_eq!(fits("plot lease"), [true, true, false]);
+        assert_eq!(fits("OF plot, 12"), [true, true, true]);
+        assert_eq!(fits("rent"), [false; 3]);
+        assert_eq!(fits(" ,"), [false; 3]);
     }
 
     #[test]

@@ -1,11 +1,16 @@
 //! Cursors: where the next part of a list begins.
 //!
-//! A cursor fits one call and one state of the list. Given with other arguments, or after the list changed, it is refused, so a
-//! client never reads a wrong part.
+//! A part ends where the result would grow too large for a model. A cursor fits one call. Where rows keep their order it names the last row that
+//! was shown, so a list that grows meanwhile shows no row twice. Otherwise it fits one state of the list, and is refused after that
+//! changed, so a client never reads a wrong part.
 
 use super::error::{ToolError, ToolErrorCode};
 use super::fence::FenceKey;
+use super::tokens::{MAX_ROW_TOKENS, count_fitting};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
+use std::str::FromStr;
 
 /// What a cursor belongs to: the arguments of the call, and the list.
 pub(crate) struct ListState(String);
@@ -31,6 +36,69 @@ impl ListState {
     /// The cursor of the part that begins there, if the list goes on.
     pub(crate) fn next(&self, offset: usize, total: usize) -> Option<String> {
         (offset < total).then(|| format!("{offset}.{}", self.0))
+    }
+}
+
+/// A row, and where the list goes on after it.
+pub(crate) struct ListRow<R> {
+    pub(crate) row: R,
+    pub(crate) position: String,
+}
+
+/// The rows of a list that fit into a result.
+pub(crate) struct ListPart<R> {
+    pub(crate) rows: Vec<R>,
+    /// Where the list goes on; `None` at its end.
+    pub(crate) cursor: Option<String>,
+}
+
+/// The cursors of one call. They fit its filters alone.
+pub(crate) struct ListCursors<'k> {
+    key: &'k FenceKey,
+    /// The tool with its filters.
+    call: String,
+}
+
+impl<'k> ListCursors<'k> {
+    pub(crate) fn new<F: Serialize>(key: &'k FenceKey, tool: &str, filters: &F) -> Self {
+        Self { key, call: serde_json::to_string(&(tool, filters)).unwrap_or_default() }
+    }
+
+    fn sign(&self, position: &str) -> String {
+        self.key.sign(format!("{}\n{position}", self.call).as_bytes())
+    }
+
+    fn write(&self, position: &str) -> String {
+        format!("{}.{}", URL_SAFE_NO_PAD.encode(position), self.sign(position))
+    }
+
+    /// Where the part begins; `None` for the beginning of the list.
+    ///
+    /// # Errors
+    /// [`ToolErrorCode::BadCursor`].
+    pub(crate) fn read<P: FromStr>(&self, cursor: Option<&str>) -> Result<Option<P>, ToolError> {
+        let Some(cursor) = cursor else { return Ok(None) };
+        let read = || {
+            let (position, mark) = cursor.split_once('.')?;
+            let position = String::from_utf8(URL_SAFE_NO_PAD.decode(position).ok()?).ok()?;
+            (self.sign(&position) == mark).then(|| position.parse().ok())?
+        };
+        read().map(Some).ok_or_else(|| {
+            let what = "the cursor belongs to another call";
+            ToolError::new(ToolErrorCode::BadCursor, what, "Begin again without a cursor")
+        })
+    }
+
+    /// As many rows as fit, but one at least. `next` is where the list goes on after all of them.
+    pub(crate) fn cut<R: Serialize>(&self, rows: Vec<ListRow<R>>, next: Option<String>) -> ListPart<R> {
+        let fitting = count_fitting(&rows.iter().map(|row| &row.row).collect::<Vec<_>>(), MAX_ROW_TOKENS);
+        let fitting = fitting.max(1);
+        let next = match rows.get(fitting) {
+            Some(_) => rows.get(fitting - 1).map(|row| row.position.clone()),
+            None => next,
+        };
+        let rows = rows.into_iter().take(fitting).map(|row| row.row).collect();
+        ListPart { rows, cursor: next.map(|position| self.write(&position)) }
     }
 }
 

@@ -34,6 +34,8 @@ pub(crate) enum ToolErrorCode {
     EscapesWorkspace,
     /// The rate guard has no room for the calls of models.
     GuardRefused,
+    /// A symbolic link, or a path through one: nothing is read through links.
+    IsALink,
     /// The fault is ours; the log of the process says more.
     Internal,
     /// The entry for the log has another form.
@@ -41,6 +43,8 @@ pub(crate) enum ToolErrorCode {
     LogUnavailable,
     /// Several clones belong to the wiki, and the call names none.
     ManyClones,
+    /// A person alone decides, in the dashboard or by a command.
+    NeedsHuman,
     NoClone,
     NoFootnote,
     NoPages,

@@ -21,10 +21,10 @@ use axum::http::request::Parts;
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequestParams,
+    GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
@@ -104,6 +104,14 @@ impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let us = Implementation::new("steward", env!("CARGO_PKG_VERSION")).with_title("Steward");
         ServerConfig::new(build_capabilities()).with_server_info(us).with_instructions(INSTRUCTIONS)
+    }
+
+    /// Who asks for an older version than we have is offered the oldest, and who asks for a newer one the newest that begins like this.
+    fn negotiate_initialize(&self, request: &InitializeRequestParams) -> Result<InitializeResult, ErrorData> {
+        let asked = request.protocol_version.as_str();
+        let oldest = ProtocolVersion::V_2025_06_18;
+        let version = if asked <= oldest.as_str() { oldest } else { ProtocolVersion::V_2025_11_25 };
+        Ok(self.get_info().with_protocol_version(version))
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {

@@ -121,4 +121,95 @@ mod tests {
         }
         assert!(to_file(&format!("wiki/{}.md", "x".repeat(600))).is_err());
     }
+
+    /// What a path may name, worked out from the standard library's view of paths instead of from ours.
+    fn resolve_plainly(path: &str) -> Option<String> {
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let parts: Option<Vec<&str>> = std::path::Path::new(path)
+            .components()
+            .map(|part| match part {
+                std::path::Component::Normal(name) => name.to_str(),
+                _ => None,
+            })
+            .collect();
+        let parts = parts?;
+        let is_plain = |part: &&str| {
+            let hides = |c: char| c.is_control() || ['\u{202e}', '\u{200b}', '⟦', '⟧', '\\'].contains(&c);
+            !part.starts_with('.') && !part.contains(hides)
+        };
+        // What the library passes over, such as a doubled slash, is no path of ours.
+        let is_normal = parts.join("/") == path && parts.iter().all(is_plain) && !path.ends_with(".enc");
+        let (top, rest) = (parts.first()?, parts.get(1..).filter(|rest| is_normal && !rest.is_empty())?);
+        match (*top, rest) {
+            ("wiki", ["index.md"]) => Some("_index.md".to_owned()),
+            ("wiki", ["log.md"]) => Some("_log.md".to_owned()),
+            ("wiki", ["sources", ..]) => None,
+            ("wiki", rest) => Some(rest.join("/")),
+            ("raw", rest) => Some(format!("sources/{}", rest.join("/"))),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_hundred_thousand_hostile_paths_name_what_a_plain_resolver_says() {
+        const PARTS: [&str; 36] = [
+            "wiki",
+            "raw",
+            "sources",
+            "concepts",
+            "a.md",
+            "b c.md",
+            "é.txt",
+            "index.md",
+            "log.md",
+            "..",
+            ".",
+            "",
+            "...",
+            ".git",
+            ".steward",
+            ".trash",
+            "key.enc",
+            "~",
+            "C:",
+            "CON",
+            "a\\b",
+            "..\\..",
+            "%2e%2e",
+            "%2f",
+            "a\0b",
+            "a\nb",
+            "a\tb",
+            "a\u{202e}b",
+            "⟦data",
+            "x⟧",
+            "\u{2025}",
+            "／",
+            "a\u{200b}",
+            "etc",
+            "passwd",
+            "-rf",
+        ];
+        // Numbers by a linear congruence (Knuth), the same in each run.
+        let mut state = 34_u64;
+        let mut draw = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % below
+        };
+        let mut legal = 0;
+        for _ in 0..100_000 {
+            let top = ["wiki", "raw", "", "/wiki", "/raw", "//wiki", "..", "wiki/..", "/"][draw(9)];
+            let rest: Vec<&str> = (0..=draw(4)).map(|_| PARTS[draw(PARTS.len())]).collect();
+            let path = format!("{top}/{}", rest.join(["/", "/", "/", "//", "\\"][draw(5)]));
+            let (ours, plain) = (to_file(&path), resolve_plainly(&path));
+            assert_eq!(ours.as_ref().ok(), plain.as_ref(), "{path:?}");
+            if let Some(file) = plain {
+                legal += 1;
+                // A name of a file that the index or the log stands for leads back to those.
+                let shown = to_path(&file).map(|path| to_file(&path));
+                assert!(matches!(&shown, Some(Ok(back)) if *back == file), "{path:?}: {shown:?}");
+            }
+        }
+        assert!(legal > 1_000, "{legal} of them are legal");
+    }
 }

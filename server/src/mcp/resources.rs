@@ -1,8 +1,9 @@
-//! Resources: the files of wikis as they are, and what a check of a wiki finds, for programs.
+//! Resources: the files of wikis as they are, what a check of a wiki finds, its guide, and what the stewards say, for programs.
 //!
-//! A resource has no fence, because it is the exact bytes. It is marked as untrusted instead. Only a valid token of ours is taken out of a text. What
+//! A file has no fence, because it is the exact bytes. It is marked as untrusted instead. What a tool says as well has the words of the tool. Only a valid token of ours is taken out of a text. What
 //! a caller does not see is not found. A read is a line in the log, as a call is.
 
+mod by_tool;
 mod contents;
 mod list;
 pub(crate) mod uri;
@@ -15,6 +16,7 @@ use super::requests::run_request;
 use super::vault::McpVault;
 use super::workspace::Workspace;
 use crate::access::Toolset;
+use by_tool::ToolResource;
 use rmcp::RoleServer;
 use rmcp::model::{CacheScope, ErrorData, MetaObject, ReadResourceResult, ResourceContents};
 use rmcp::service::RequestContext;
@@ -52,7 +54,8 @@ pub(crate) fn open_visible<'v>(
     resource: &ResourceUri,
 ) -> Option<Workspace<'v>> {
     let is_seen = caller.tools.contains(&Toolset::Wiki);
-    is_seen.then(|| vault.open_workspace(caller, Some(resource.workspace())).ok()).flatten()
+    let workspace = resource.workspace().filter(|_| is_seen)?;
+    vault.open_workspace(caller, Some(workspace)).ok()
 }
 
 /// Reads a resource, and logs it.
@@ -75,7 +78,7 @@ pub(crate) async fn read_resource(
     };
     let arguments = [("uri".to_owned(), json!(uri))].into_iter().collect();
     let line = LoggedCall {
-        workspace: resource.as_ref().map(ResourceUri::workspace),
+        workspace: resource.as_ref().and_then(ResourceUri::workspace),
         tool: READ,
         args_hash: hash_arguments(&vault.fences, &arguments),
         result: match &read {
@@ -99,10 +102,14 @@ async fn read_contents(
 ) -> Result<ResourceContents, ErrorData> {
     let cost = match resource {
         ResourceUri::Lint { .. } => CallCost::Heavy,
-        ResourceUri::File { .. } => CallCost::Light,
+        _ => CallCost::Light,
     };
-    let (resource, uri) = (resource.clone(), uri.to_owned());
-    run_request(vault, caller, cost, move |vault, caller| contents::read_visible(vault, caller, &resource, &uri)).await
+    let (own_vault, resource, uri) = (Arc::clone(vault), resource.clone(), uri.to_owned());
+    let read = move |_: &McpVault, caller: &McpCaller| match ToolResource::find(&resource) {
+        Some(named) => named.read(own_vault, caller, &uri),
+        None => contents::read_visible(&own_vault, caller, &resource, &uri),
+    };
+    run_request(vault, caller, cost, read).await
 }
 
 /// A refusal in the words of the log.

@@ -16,6 +16,7 @@ mod stop;
 mod tasks;
 mod today;
 mod why;
+mod wiki_runs;
 
 use super::admission::CallCost;
 use super::caller::ToolNeed;

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 /// For tokenizers that we do not have.
 const FACTOR: f64 = 1.15;
-/// What the rows of a list take of a model's context at most.
-const MAX_LIST_TOKENS: usize = 8_000;
+/// What the rows of a result may take of a model's context, in tokens. With its frame a result stays under 8,000.
+pub(crate) const MAX_ROW_TOKENS: usize = 7_500;
 
 /// The number of tokens of a text.
 pub(crate) fn count_tokens(text: &str) -> usize {
@@ -68,7 +68,7 @@ fn find_end(text: &str, tokens: usize) -> usize {
 
 /// The rows of a list that fit into an answer, at least one. The rest is for a cursor.
 pub(crate) fn keep_rows<T: Serialize>(mut rows: Vec<T>) -> Vec<T> {
-    rows.truncate(count_fitting(&rows, MAX_LIST_TOKENS).max(1));
+    rows.truncate(count_fitting(&rows, MAX_ROW_TOKENS).max(1));
     rows
 }
 
@@ -115,7 +115,7 @@ mod tests {
         let row = "The lease of plot 12 ends on 31 March 2027. ".repeat(20);
         let kept = keep_rows(vec![row.clone(); 100]);
         let tokens = count_tokens(&serde_json::to_string(&kept).unwrap());
-        assert!(tokens <= MAX_LIST_TOKENS && tokens > MAX_LIST_TOKENS / 2, "{tokens}");
+        assert!(tokens <= MAX_ROW_TOKENS && tokens > MAX_ROW_TOKENS / 2, "{tokens}");
         assert_eq!(keep_rows(vec![row.repeat(100)]).len(), 1);
         assert_eq!(keep_rows(vec!["a", "b"]), ["a", "b"]);
     }

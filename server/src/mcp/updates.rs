@@ -87,7 +87,9 @@ impl ChangeClock {
 /// What a stream may watch of what is asked for. It says nothing about what is there: what a caller does not see never changes for them.
 pub(crate) fn accept_filter(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let uris = requested.resource_subscriptions.iter().flatten();
-    let ours = uris.filter(|uri| ResourceUri::parse(uri).is_some()).take(MAX_WATCHED);
+    // What the stewards say is no file, so it is read and not watched.
+    let is_watchable = |uri: &&String| ResourceUri::parse(uri).is_some_and(|uri| uri.workspace().is_some());
+    let ours = uris.filter(is_watchable).take(MAX_WATCHED);
     SubscriptionFilter::builder().resource_subscriptions(ours.cloned()).build()
 }
 
@@ -169,7 +171,7 @@ async fn is_there(vault: &Arc<McpVault>, caller: &McpCaller, uri: &str) -> bool 
     let (vault, caller, uri) = (Arc::clone(vault), caller.clone(), uri.to_owned());
     let look = move || match ResourceUri::parse(&uri) {
         Some(ResourceUri::File { .. }) => watched::stamp_resource(&vault, &caller, &uri).is_some(),
-        Some(resource @ ResourceUri::Lint { .. }) => open_visible(&vault, &caller, &resource).is_some(),
+        Some(resource) => open_visible(&vault, &caller, &resource).is_some(),
         None => false,
     };
     tokio::task::spawn_blocking(look).await.unwrap_or(false)

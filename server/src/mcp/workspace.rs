@@ -51,9 +51,13 @@ impl Workspace<'_> {
     /// The file of a path that exists.
     ///
     /// # Errors
-    /// [`ToolErrorCode::NotFound`] with the nearest names.
+    /// [`ToolErrorCode::NotFound`] with the nearest names, [`ToolErrorCode::IsALink`].
     pub(crate) fn find_file(&self, path: &str) -> Result<String, ToolError> {
         let file = to_file(path)?;
+        if self.folder.leads_through_link(&file) {
+            let what = format!("`{}` is a symbolic link, or leads through one", shorten_outside(path));
+            return Err(ToolError::new(ToolErrorCode::IsALink, what, "A person can put the file itself in its place"));
+        }
         if self.folder.has_file(&file) {
             return Ok(file);
         }

@@ -145,6 +145,8 @@ impl ResolutionClient {
             Err(_) => return Err(ResolutionRequestError::Late { workflow }),
         };
         match tokio::time::timeout(patience, handle.get_result(Default::default())).await {
+            // The server took it, so it goes on without the caller.
+            Ok(Err(WorkflowGetResultError::Rpc(_))) => Err(ResolutionRequestError::Late { workflow }),
             Ok(outcome) => outcome.map_err(|e| ResolutionRequestError::Failed { workflow, reason: find_cause(&e) }),
             Err(_) => Err(ResolutionRequestError::Late { workflow }),
         }

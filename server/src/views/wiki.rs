@@ -13,19 +13,20 @@ mod sources;
 use super::VaultViews;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use std::sync::Arc;
 use steward_domain::record::frontmatter;
 use steward_domain::wiki::finding::WikiFinding;
 use steward_domain::wiki::log::read_log;
-use steward_domain::wiki::page::{WikiPage, may_be_page};
+use steward_domain::wiki::page::may_be_page;
 use steward_domain::wiki::search::{PageFilter, PageHit, search_pages};
 use steward_domain::wiki::{LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::create::list_wikis;
-use steward_vault::wiki::folder::WikiFolder;
+use steward_vault::wiki::folder::{PageFacts, WikiFolder};
 use steward_vault::wiki::health::check_wiki;
 use steward_vault::wiki::search::search_indexed;
 use steward_vault::wiki::staged::StagedRuns;
-use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki_pages};
+use steward_vault::wiki::state::{ReadWikiError, find_wiki_folder, read_wiki_outline};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
@@ -34,6 +35,7 @@ pub(crate) use events::{ListedEvent, read_stream_event};
 pub(crate) use index::fill_index;
 pub(crate) use index::{NoteMapping, WikiIndex};
 pub use page::{WikiClaimView, WikiPageView, find_wiki_page};
+pub(crate) use run::list_run_lines;
 pub use run::{
     DiffSide, RunDiffLine, WikiRunFile, WikiRunRow, WikiRunView, find_wiki_run, list_wiki_runs, shorten_run,
 };
@@ -133,12 +135,12 @@ pub fn list_wiki_pages(root: &VaultRoot, wiki: &str) -> Result<Vec<String>, Read
     Ok(files.into_iter().filter(|file| may_be_page(file)).collect())
 }
 
-/// The pages of a wiki, by file. Those that did not change are not read again. Call it on a blocking thread.
+/// What lists say of the pages of a wiki, by file. Those that did not change are not read again. Call it on a blocking thread.
 ///
 /// # Errors
 /// [`ReadWikiError`].
-pub(crate) fn list_wiki_page_contents(root: &VaultRoot, wiki: &str) -> Result<Vec<WikiPage>, ReadWikiError> {
-    Ok(read_wiki_pages(root, wiki, &find_wiki_folder(root, wiki)?)?.contents.pages)
+pub(crate) fn list_page_facts(root: &VaultRoot, wiki: &str) -> Result<Vec<Arc<PageFacts>>, ReadWikiError> {
+    Ok(read_wiki_outline(root, wiki, &find_wiki_folder(root, wiki)?)?.outline.pages)
 }
 
 impl VaultViews {

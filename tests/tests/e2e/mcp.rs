@@ -211,9 +211,14 @@ async fn an_assistant_finds_a_claim_and_follows_it_to_the_very_words() {
     assert_eq!((&sources["sources"][0]["state"], &sources["total"]), (&json!("ingested"), &json!(1)), "{sources:#}");
     // The source changes: what was quoted is not there any more.
     desk.edit("sources/2026-11-20-lease.md", |text| text.replace("A stopcock", "A tap"));
-    let drifted = client.value("follow", follow).await;
-    assert_eq!(drifted["verified"], "mutated", "{drifted:#}");
+    let drifted = client.value("follow", follow.clone()).await;
+    assert_eq!(drifted["verified"], "drifted", "{drifted:#}");
     desk.edit("sources/2026-11-20-lease.md", |text| text.replace("A tap", "A stopcock"));
+    // A line above is new, and the words stand as they did.
+    desk.edit("sources/2026-11-20-lease.md", |text| format!("Copy.\n\n{text}"));
+    let moved = client.value("follow", follow).await;
+    assert_eq!((&moved["verified"], &moved["quote"]), (&json!("moved"), &drifted["quote"]), "{moved:#}");
+    desk.edit("sources/2026-11-20-lease.md", |text| text.trim_start_matches("Copy.\n\n").to_owned());
     client.end().await;
     assert_eq!(list_files(&desk), before, "nothing else changed");
 }
@@ -225,7 +230,7 @@ async fn the_stewards_answer_over_pipes_and_a_stop_stops_the_vault() {
     let status = client.value("steward_status", json!({})).await;
     assert_eq!(status["waiting"], 0, "{status:#}");
     let today = client.value("steward_today", json!({})).await;
-    assert_eq!(today["sections"].as_array().unwrap().len(), 5, "{today:#}");
+    assert_eq!(today["sections"].as_array().unwrap().len(), 6, "{today:#}");
     for (tool, rows) in [
         ("steward_matters", "matters"),
         ("steward_tasks", "tasks"),
@@ -235,11 +240,15 @@ async fn the_stewards_answer_over_pipes_and_a_stop_stops_the_vault() {
         let listed = client.value(tool, json!({"limit": 1})).await;
         assert!(listed[rows].as_array().unwrap().len() <= 1, "{listed:#}");
     }
-    // The record of a run of a wiki is an action too, which is not undone so.
+    // The record of a run of a wiki is an action too. What only names the files of a wiki is not undone so.
     let actions = client.value("steward_actions", json!({})).await;
-    let id = actions["actions"][0]["id"].clone();
-    client.value("steward_why", json!({"action": id})).await;
-    let preview = client.call("steward_preview", json!({"action": id, "resolution": "undo"})).await;
+    let find =
+        |kind: &str| actions["actions"].as_array().unwrap().iter().find(|it| it["kind"] == kind).unwrap()["id"].clone();
+    let (run, manifest) = (find("steward-wiki"), find("steward-wiki-manifest"));
+    client.value("steward_why", json!({"action": run})).await;
+    let preview = client.value("steward_preview", json!({"action": run, "resolution": "undo"})).await;
+    assert_eq!(preview["fields"][0]["field"], "wiki/allotment/concepts/plot-12.md", "{preview:#}");
+    let preview = client.call("steward_preview", json!({"action": manifest, "resolution": "undo"})).await;
     assert!(preview.to_string().contains("is a record of the wiki"), "{preview:#}");
     let stopped = client.value("steward_stop", json!({"reason": "odd changes"})).await;
     assert_eq!(stopped["stop"]["reason"], "odd changes");

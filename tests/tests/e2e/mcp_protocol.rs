@@ -130,7 +130,9 @@ async fn a_pinned_client_finds_no_resource_of_another_wiki() {
     let listed = client.request("resources/list", json!({})).await;
     let all = listed["resources"].as_array().unwrap();
     assert!(!all.is_empty() && all.iter().all(|it| it["uri"].as_str().unwrap().contains("://other")), "{listed:#}");
-    for uri in [PAGE, "lint://allotment", "guide://other", "wiki://other/..%2Fallotment/index.md"] {
+    for uri in
+        [PAGE, "lint://allotment", "guide://allotment", "steward://today", "wiki://other/..%2Fallotment/index.md"]
+    {
         let error = refused(&mut client, "resources/read", json!({"uri": uri})).await;
         assert_eq!(error["data"], json!({"uri": uri}));
         refused(&mut client, "resources/subscribe", json!({"uri": uri})).await;

@@ -57,7 +57,7 @@ pub(crate) fn measure_quotes(vault: &Path) -> Result<Value, Box<dyn Error>> {
 pub(crate) fn measure_grep(vault: &Path, word: &str) -> Result<Value, Box<dyn Error>> {
     let folder = WikiFolder::open(&vault.join("wiki").join(WIKI))?;
     let pattern = LinePattern::new(word, false, false)?;
-    let request = GrepRequest { pattern, context: 0, limit: MAX_GREP_HITS };
+    let request = GrepRequest { pattern, context: 0, limit: MAX_GREP_HITS, after: None };
     let watch = Stopwatch::start();
     let found = grep_wiki(&folder, &request, Instant::now() + MAX_GREP_TIME, |_| true);
     let (wall, cpu) = (watch.wall_ms(), watch.cpu_ms());

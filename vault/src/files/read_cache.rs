@@ -4,6 +4,7 @@
 //! read is not kept: the clock of a file system is coarse, and a second change could bear the same time. What is kept is never
 //! proof: a commit compares the bytes of each file that it changes.
 
+use crate::wiki::folder::PageFacts;
 use cap_std::fs::{Metadata, MetadataExt};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -88,18 +89,47 @@ impl KeptWiki {
     }
 }
 
+/// What lists say of the pages of a wiki, by their paths. Of a file that is no page it is known that it is none.
+#[derive(Debug, Default)]
+pub(crate) struct KeptFacts(BTreeMap<String, KeptFile<Option<Arc<PageFacts>>>>);
+
+impl KeptFacts {
+    /// What was read of a file that is as it was then.
+    pub(crate) fn find(&self, file: &str, stamp: FileStamp) -> Option<Option<Arc<PageFacts>>> {
+        self.0.get(file).filter(|kept| kept.stamp == stamp).map(|kept| kept.content.clone())
+    }
+
+    /// Adds a file, unless it changed a moment ago.
+    pub(crate) fn add(&mut self, file: &str, stamp: FileStamp, content: Option<Arc<PageFacts>>) {
+        if stamp.is_settled() {
+            self.0.insert(file.to_owned(), KeptFile { stamp, content });
+        }
+    }
+}
+
 /// What is kept of the wikis of a vault, by their folders.
 #[derive(Debug, Default)]
-pub(crate) struct ReadCache(Mutex<BTreeMap<PathBuf, Arc<KeptWiki>>>);
+pub(crate) struct ReadCache {
+    wikis: Mutex<BTreeMap<PathBuf, Arc<KeptWiki>>>,
+    facts: Mutex<BTreeMap<PathBuf, Arc<KeptFacts>>>,
+}
 
 impl ReadCache {
+    pub(crate) fn find_facts(&self, wiki: &Path) -> Arc<KeptFacts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner).get(wiki).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn keep_facts(&self, wiki: &Path, read: KeptFacts) {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner).insert(wiki.to_owned(), Arc::new(read));
+    }
+
     pub(crate) fn find(&self, wiki: &Path) -> Arc<KeptWiki> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(wiki).cloned().unwrap_or_default()
+        self.wikis.lock().unwrap_or_else(PoisonError::into_inner).get(wiki).cloned().unwrap_or_default()
     }
 
     /// Keeps what was read of a wiki in place of what is kept of it. If there is no room for all wikis, the others go.
     pub(crate) fn keep(&self, wiki: &Path, read: KeptWiki) {
-        let mut wikis = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wikis = self.wikis.lock().unwrap_or_else(PoisonError::into_inner);
         wikis.insert(wiki.to_owned(), Arc::new(read));
         if wikis.values().map(|kept| kept.bytes).sum::<usize>() > MAX_KEPT_BYTES {
             wikis.retain(|folder, _| folder == wiki);

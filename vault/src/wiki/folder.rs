@@ -3,13 +3,18 @@
 //! Links are not followed, and nothing that could wait, such as a pipe, is opened. What cannot be read is a finding that names
 //! the file, and the rest is read all the same.
 
+mod facts;
+mod listing;
 mod sources;
+
+pub use facts::{PageFacts, WikiOutline};
 
 use crate::files::read_cache::{FileStamp, KeptWiki, ReadCache};
 use crate::files::root::FolderEntry;
 use crate::wiki::threads::map_in_threads;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
+use listing::ListedFile;
 use rustix::fs::OFlags;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -26,9 +31,6 @@ use steward_domain::wiki::{
 const HASH: &str = "sha256:";
 /// How much of a file that is too large is looked at, in bytes.
 const START: u64 = 4_096;
-/// The deepest folder that is searched.
-const MAX_DEPTH: usize = 16;
-
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadFault {
@@ -43,7 +45,7 @@ pub enum ReadFault {
 }
 
 /// By which a file is taken as unchanged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct FileStat {
     pub(crate) size: u64,
     /// The time of the last change, in nanoseconds since 1970.
@@ -52,6 +54,11 @@ pub struct FileStat {
 }
 
 impl FileStat {
+    fn new(meta: &Metadata) -> Self {
+        let FolderEntry { size, modified_ns, inode, .. } = FolderEntry::new(String::new(), meta);
+        Self { size, modified_ns, inode }
+    }
+
     /// When the file changed last, in milliseconds since 1970.
     #[must_use]
     pub fn modified_ms(&self) -> i64 {
@@ -136,14 +143,14 @@ impl WikiFolder {
 
     fn read_all(&self, cache: Option<&ReadCache>) -> WikiContents {
         let mut wiki = WikiContents::default();
-        let files = self.list_files(&mut wiki.findings);
-        let candidates: Vec<&String> = files.iter().filter(|file| may_be_page(file)).collect();
+        let files = self.list_entries(&mut wiki.findings);
+        let candidates: Vec<&ListedFile> = files.iter().filter(|file| may_be_page(&file.path)).collect();
         let known = cache.map(|cache| cache.find(&self.path)).unwrap_or_default();
         let mut kept = KeptWiki::default();
         let pages = map_in_threads(&candidates, |file| self.read_unless_known(file, &known));
         for (file, (read, stamp)) in candidates.iter().zip(pages) {
             if let Some(stamp) = stamp.filter(|_| cache.is_some()) {
-                kept.add_page(file, stamp, &read);
+                kept.add_page(&file.path, stamp, &read);
             }
             wiki.pages.extend(read.page);
             wiki.findings.extend(read.findings);
@@ -152,11 +159,17 @@ impl WikiFolder {
             let problem = format!("{} pages, more than {MAX_PAGES}", wiki.pages.len());
             wiki.findings.push(report("", FindingCode::EntryInvalid, &problem, "divide the wiki"));
         }
-        wiki.files = files.into_iter().collect();
+        wiki.files = files.into_iter().map(|file| file.path).collect();
         self.read_sources(&mut wiki, &known, &mut kept);
         if let Some(cache) = cache {
             cache.keep(&self.path, kept);
         }
+        self.read_rendered(&mut wiki);
+        wiki
+    }
+
+    /// Reads the files that code writes and those that people read first.
+    fn read_rendered(&self, wiki: &mut WikiContents) {
         let mut read_text = |file: &str, code| match self.read_text(file, MAX_GENERATED_BYTES) {
             Ok(text) => text,
             Err(fault) => {
@@ -167,15 +180,14 @@ impl WikiFolder {
         (wiki.index, wiki.log) =
             (read_text(INDEX_FILE, FindingCode::IndexStale), read_text(LOG_FILE, FindingCode::LogUnreadable));
         wiki.guide = read_text(GUIDE_FILE, FindingCode::WikiSchemaDrift);
-        wiki
     }
 
     /// What is known of a file that did not change, or else what it holds. Without a stamp it cannot be read.
-    fn read_unless_known(&self, file: &str, known: &KeptWiki) -> (PageReading, Option<FileStamp>) {
-        let stamp = self.dir.symlink_metadata(file).ok().map(|meta| FileStamp::new(&meta));
-        match stamp.and_then(|stamp| known.find_page(file, stamp)) {
+    fn read_unless_known(&self, file: &ListedFile, known: &KeptWiki) -> (PageReading, Option<FileStamp>) {
+        let stamp = file.read_metadata().map(|meta| FileStamp::new(&meta));
+        match stamp.and_then(|stamp| known.find_page(&file.path, stamp)) {
             Some(read) => (read, stamp),
-            None => self.read_one(file),
+            None => self.read_one(&file.path),
         }
     }
 
@@ -206,40 +218,24 @@ impl WikiFolder {
         }
     }
 
-    /// All files but hidden ones, sorted, each with its size and when it changed.
-    #[must_use]
-    pub fn list_files_with_times(&self) -> Vec<WikiFile> {
-        let files = self.list_all_files().into_iter().filter_map(|path| {
-            let FileStat { size, modified_ns, .. } = self.stat(&path)?;
-            Some(WikiFile { path, bytes: size, modified_ms: modified_ns / 1_000_000 })
-        });
-        files.collect()
-    }
-
     /// Whether there is a file of this name. A link is none.
     #[must_use]
     pub fn has_file(&self, file: &str) -> bool {
         self.dir.symlink_metadata(file).is_ok_and(|meta| meta.is_file())
     }
 
-    /// All files but hidden ones, sorted.
-    pub(crate) fn list_all_files(&self) -> Vec<String> {
-        self.list_files(&mut Vec::new())
-    }
-
-    /// The files that may be pages, sorted.
-    pub(crate) fn list_page_files(&self) -> Vec<String> {
-        let mut files = self.list_files(&mut Vec::new());
-        files.retain(|file| may_be_page(file));
-        files
+    /// Whether a path is a symbolic link, or leads through one.
+    #[must_use]
+    pub fn leads_through_link(&self, file: &str) -> bool {
+        let ends = file.match_indices('/').map(|(at, _)| at).chain([file.len()]);
+        let is_link = |end: usize| self.dir.symlink_metadata(&file[..end]).is_ok_and(|meta| meta.is_symlink());
+        ends.into_iter().any(is_link)
     }
 
     /// By which a file is taken as unchanged; `None` if it is not there or cannot be looked at.
     #[must_use]
     pub fn stat(&self, file: &str) -> Option<FileStat> {
-        let FolderEntry { size, modified_ns, inode, .. } =
-            FolderEntry::new(String::new(), &self.dir.symlink_metadata(file).ok()?);
-        Some(FileStat { size, modified_ns, inode })
+        Some(FileStat::new(&self.dir.symlink_metadata(file).ok()?))
     }
 
     /// Reads the pages in these files and the registry of the sources. A file that is no page any more is left out, and no
@@ -249,7 +245,7 @@ impl WikiFolder {
         let mut wiki = WikiContents::default();
         wiki.pages =
             map_in_threads(files, |file| self.read_one(file).0).into_iter().filter_map(|read| read.page).collect();
-        wiki.files = self.list_files(&mut wiki.findings).into_iter().collect();
+        wiki.files = self.list_entries(&mut wiki.findings).into_iter().map(|file| file.path).collect();
         wiki.sources = self.read_registered(&mut wiki).unwrap_or_default();
         wiki
     }
@@ -290,55 +286,6 @@ impl WikiFolder {
         let mut options = OpenOptions::new();
         options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
         Ok(self.dir.open_with(file, &options)?)
-    }
-
-    /// All files but hidden ones, sorted, as paths relative to the wiki.
-    fn list_files(&self, findings: &mut Vec<WikiFinding>) -> Vec<String> {
-        let (mut files, mut waiting) = (Vec::new(), vec![String::new()]);
-        while let Some(folder) = waiting.pop() {
-            match self.list_folder(&folder) {
-                Ok((found, folders, unusable)) => {
-                    files.extend(found);
-                    let (near, far): (Vec<_>, Vec<_>) =
-                        folders.into_iter().partition(|folder| folder.matches('/').count() < MAX_DEPTH);
-                    waiting.extend(near);
-                    findings.extend(far.iter().map(|folder| {
-                        let problem = format!("a folder more than {MAX_DEPTH} levels deep is not searched");
-                        report(folder, FindingCode::EntryInvalid, &problem, "move it up")
-                    }));
-                    findings.extend(unusable.iter().map(|name| {
-                        let problem = "its name is not text on one line, or begins with a hyphen";
-                        report(name, FindingCode::EntryInvalid, problem, "rename it")
-                    }));
-                }
-                Err(e) => findings.push(report(&folder, FindingCode::EntryInvalid, &e.to_string(), "make it readable")),
-            }
-        }
-        files.sort();
-        files
-    }
-
-    /// The files and the folders in a folder, as paths relative to the wiki, and the names that cannot be used.
-    fn list_folder(&self, folder: &str) -> io::Result<(Vec<String>, Vec<String>, Vec<String>)> {
-        let (mut files, mut folders, mut unusable) = (Vec::new(), Vec::new(), Vec::new());
-        let dir = if folder.is_empty() { self.dir.try_clone()? } else { self.dir.open_dir(folder)? };
-        for entry in dir.entries()? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let (shown, kind) = (name.to_string_lossy(), entry.file_type()?);
-            if shown.starts_with('.') {
-                continue;
-            }
-            let path = if folder.is_empty() { shown.clone().into_owned() } else { format!("{folder}/{shown}") };
-            if name.to_str().is_none() || shown.contains(char::is_control) || shown.starts_with('-') {
-                unusable.push(path);
-            } else if kind.is_dir() {
-                folders.push(path);
-            } else {
-                files.push(path);
-            }
-        }
-        Ok((files, folders, unusable))
     }
 }
 

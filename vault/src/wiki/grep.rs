@@ -6,6 +6,8 @@
 use crate::wiki::folder::WikiFolder;
 use crate::wiki::threads::map_in_threads;
 use serde::Serialize;
+use std::fmt::{self, Display};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 use steward_domain::wiki::MAX_SOURCE_BYTES;
 use steward_domain::wiki::grep::{LineHit, LinePattern};
@@ -25,6 +27,32 @@ pub struct GrepRequest {
     pub context: usize,
     /// How many lines are shown, at most [`MAX_GREP_HITS`].
     pub limit: usize,
+    /// The search goes on after this line.
+    pub after: Option<GrepPosition>,
+}
+
+/// A line of a file. Files are searched in the order of their paths.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GrepPosition {
+    /// Relative to the wiki.
+    pub path: String,
+    /// From 1.
+    pub line: usize,
+}
+
+impl Display for GrepPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.line, self.path)
+    }
+}
+
+impl FromStr for GrepPosition {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (line, path) = text.split_once(' ').ok_or(())?;
+        Ok(Self { path: path.to_owned(), line: line.parse().map_err(|_| ())? })
+    }
 }
 
 /// A line that was found.
@@ -56,7 +84,7 @@ pub fn grep_wiki(
 ) -> GrepOutcome {
     let (context, limit) = (request.context.min(MAX_GREP_CONTEXT), request.limit.min(MAX_GREP_HITS));
     let mut files = folder.list_all_files();
-    files.retain(|file| is_meant(file));
+    files.retain(|file| is_meant(file) && request.after.as_ref().is_none_or(|after| *file >= after.path));
     let in_time = || Instant::now() < until;
     // One more than is shown, so that it is known whether there are more.
     let search = |file: &String| -> Option<Vec<LineHit>> {
@@ -65,7 +93,13 @@ pub fn grep_wiki(
         }
         let Ok(bytes) = folder.read_bytes(file, MAX_SOURCE_BYTES) else { return Some(Vec::new()) };
         let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
-        Some(text.map_or_else(Vec::new, |text| request.pattern.find_lines(text, context, limit + 1, in_time)))
+        let shown = request.after.as_ref().filter(|after| after.path == *file).map_or(0, |after| after.line);
+        let find = |text| {
+            let mut hits = request.pattern.find_lines(text, context, shown + limit + 1, in_time);
+            hits.retain(|hit| hit.line > shown);
+            hits
+        };
+        Some(text.map_or_else(Vec::new, find))
     };
     let found = map_in_threads(&files, search);
     let searched = found.iter().flatten().count();
@@ -89,7 +123,7 @@ mod tests {
         let glob = glob.map(|glob| PathGlob::new(glob).unwrap());
         let until = Instant::now() + Duration::from_secs(60);
         let is_meant = |file: &str| glob.as_ref().is_none_or(|glob| glob.matches(file));
-        grep_wiki(folder, &GrepRequest { pattern, context: 0, limit }, until, is_meant)
+        grep_wiki(folder, &GrepRequest { pattern, context: 0, limit, after: None }, until, is_meant)
     }
 
     #[test]
@@ -130,7 +164,8 @@ mod tests {
             (vec!["entities/plot-12.md:1".into(), "entities/plot-12.md:2".into()], true)
         );
         let pattern = LinePattern::new("lease", false, false).unwrap();
-        let none = grep_wiki(&folder, &GrepRequest { pattern, context: 0, limit: 9 }, Instant::now(), |_| true);
+        let none =
+            grep_wiki(&folder, &GrepRequest { pattern, context: 0, limit: 9, after: None }, Instant::now(), |_| true);
         assert_eq!((none.hits.len(), none.files, none.is_cut), (0, 0, true), "no time is left");
     }
 }

@@ -140,7 +140,8 @@ pub fn read_text(folder: &WikiFolder, source: &WikiSource) -> Result<SourceText,
 }
 
 /// The text of a source as it is now, whatever was registered; `None` if it is not the file itself, or cannot be read.
-fn read_changed_text(folder: &WikiFolder, source: &WikiSource) -> Option<SourceText> {
+#[must_use]
+pub fn read_changed_text(folder: &WikiFolder, source: &WikiSource) -> Option<SourceText> {
     let bytes = folder.read_source(&source.path).ok().flatten().filter(|_| source.text_file.is_none())?;
     read_source_text(source, bytes).ok()
 }

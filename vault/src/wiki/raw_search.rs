@@ -9,7 +9,7 @@ use crate::wiki::threads::map_in_threads;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use steward_domain::wiki::registry::WikiSource;
-use steward_domain::wiki::search::{WordCounts, find_line, list_query_words, rank_texts, split_words};
+use steward_domain::wiki::search::{WordCounts, WordMatch, find_line, list_query_words, rank_texts, split_words};
 use steward_domain::wiki::{MAX_SOURCE_BYTES, SOURCES_FOLDER};
 
 /// A document that was found.
@@ -33,10 +33,19 @@ pub struct DocumentSearch {
     pub is_cut: bool,
 }
 
+/// What was read of a document.
+struct ReadDocument {
+    counts: WordCounts,
+    /// The first line that holds a word of the query.
+    passage: String,
+    fits: bool,
+}
+
 /// Finds the best documents for a query among those that are meant, until a moment. Call it on a blocking thread.
 pub fn search_documents(
     folder: &WikiFolder,
     query: &str,
+    matching: WordMatch,
     until: Instant,
     is_meant: impl Fn(&str) -> bool,
 ) -> DocumentSearch {
@@ -46,23 +55,26 @@ pub fn search_documents(
         contents.sources.values().map(|source| (source.path.as_str(), source)).collect();
     let mut files = folder.list_all_files();
     files.retain(|file| file.split('/').next() == Some(SOURCES_FOLDER) && is_meant(file));
-    let read = |file: &String| -> Option<(WordCounts, String)> {
+    let read = |file: &String| -> Option<ReadDocument> {
         if Instant::now() >= until {
             return None;
         }
         let text = read_document(folder, file, registered.get(file.as_str()).copied()).unwrap_or_default();
-        Some((WordCounts::new(split_words(&text), &words), find_line(&text, &words)))
+        Some(ReadDocument {
+            counts: WordCounts::new(split_words(&text), &words),
+            passage: find_line(&text, &words),
+            fits: matching == WordMatch::Any || matching.fits(split_words(&text), query),
+        })
     };
     let found = map_in_threads(&files, read);
     let is_cut = found.iter().any(Option::is_none);
-    let (read, texts): (Vec<_>, Vec<_>) = files
-        .into_iter()
-        .zip(found)
-        .filter_map(|(file, found)| found.map(|(counts, passage)| ((file, passage), counts)))
-        .unzip();
-    let hits = read.into_iter().zip(rank_texts(&texts, &words)).filter_map(|((path, passage), score)| {
+    let read: Vec<(String, ReadDocument)> =
+        files.into_iter().zip(found).filter_map(|(file, found)| Some((file, found?))).collect();
+    let counts: Vec<WordCounts> = read.iter().map(|(_, document)| document.counts.clone()).collect();
+    let ranked = read.into_iter().zip(rank_texts(&counts, &words));
+    let hits = ranked.filter(|((_, document), _)| document.fits).filter_map(|((path, document), score)| {
         let title = registered.get(path.as_str()).map(|source| source.title.clone()).unwrap_or_default();
-        Some(DocumentHit { path, title, score: score?, passage })
+        Some(DocumentHit { path, title, score: score?, passage: document.passage })
     });
     let mut hits: Vec<DocumentHit> = hits.collect();
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)));
@@ -100,12 +112,13 @@ mod tests {
         std::fs::write(dir.path().join("sources/e.pdf"), b"water \0").unwrap();
         let folder = WikiFolder::open(dir.path()).unwrap();
         let until = Instant::now() + Duration::from_secs(60);
-        let found = search_documents(&folder, "WATER", until, |_| true);
+        let found = search_documents(&folder, "WATER", WordMatch::Any, until, |_| true);
         let paths: Vec<&str> = found.hits.iter().map(|hit| hit.path.as_str()).collect();
         assert_eq!((paths.as_slice(), found.is_cut), (["sources/a.txt", "sources/deep/b.txt"].as_slice(), false));
         assert_eq!(found.hits[0].passage, "The water is shut, and water costs.");
-        let narrow = search_documents(&folder, "water", until, |file| file.starts_with("sources/deep/"));
+        let narrow =
+            search_documents(&folder, "water", WordMatch::Any, until, |file| file.starts_with("sources/deep/"));
         assert_eq!(narrow.hits.len(), 1);
-        assert!(search_documents(&folder, "water", Instant::now(), |_| true).is_cut);
+        assert!(search_documents(&folder, "water", WordMatch::Any, Instant::now(), |_| true).is_cut);
     }
 }

@@ -8,7 +8,7 @@ use crate::action::chain::{self, ChainError};
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
 use crate::wiki::runs::{self, RunSummary, list_runs};
-use crate::wiki::state::{ReadWikiError, read_current, read_wiki};
+use crate::wiki::state::{ReadWiki, ReadWikiError, read_current, read_wiki};
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::{ActionKind, AuditRecord, WorkflowRef};
 use steward_domain::record::path::RecordPath;
@@ -16,7 +16,7 @@ use steward_domain::wiki::assemble::{AssembleError, ProvenanceChange, RunReport,
 use steward_domain::wiki::details::{FileRecord, RecordedContent, WikiDetails, WikiDetailsError};
 use steward_domain::wiki::graph::{PageRelation, choose_new_relations, list_relations};
 use steward_domain::wiki::path::{PagePath, PagePathError};
-use steward_domain::wiki::plan::{WikiPlanError, WikiRun, close};
+use steward_domain::wiki::plan::{RunFile, WikiPlanError, WikiRun, close};
 use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, RollbackPlan, invert};
 use steward_domain::wiki::run::{RunId, WikiMark, WikiRunType};
 use steward_domain::wiki::{GRAPH_FILE, IDEAS_FILE};
@@ -96,30 +96,18 @@ impl VaultWriter {
     }
 
     fn revert_run_once(&self, request: &RevertRequest<'_>) -> Result<RevertedRun, RevertError> {
-        let not_a_run = || RevertError::NotARun(request.record.clone());
         let (record, details) = read_run(self.root(), request.record)?;
-        let reverted = record.draft.wiki.filter(|_| record.draft.kind == ActionKind::Wiki).ok_or_else(not_a_run)?;
+        let reverted = read_mark(request.record, &record)?;
         let run = describe_rollback(request, &reverted);
         if let Some(receipt) = self.find_run(&run)? {
             return Ok(RevertedRun { receipt, kept: Vec::new(), displaced: Vec::new() });
         }
-        let runs = list_runs(self.root(), Some(&reverted.wiki)).map_err(ReadWikiError::from)?;
-        let by = runs.iter().find(|known| known.run == reverted.run).and_then(|known| known.reverted_by.clone());
-        if let Some(by) = by {
-            return Err(RevertError::Again(by));
-        }
-        // It is read first. So a run that is committed while the pages are read makes this one start again.
-        let wiki = read_wiki(self.root(), &reverted.wiki, &reverted.folder)?;
-        let read = |path: &PagePath| read_current(self.root(), path);
-        let mut plan = invert(&details, &reverted.folder, &record.missing_files, request.edited, request.at, read)?;
-        plan.settle_names(&wiki.state.pages, &wiki.unreadable, request.edited);
-        if !plan.conflicts.is_empty() {
-            name_causes(self.root(), &mut plan.conflicts, &runs, &reverted.run);
-            return Err(RevertError::Conflicts(plan.conflicts));
-        }
-        if plan.files.is_empty() {
-            return Err(RevertError::Nothing(plan.kept));
-        }
+        let PlannedRevert { runs, wiki, mut plan } = plan_revert(
+            self.root(),
+            &RunRecord { record, details: &details, reverted: &reverted },
+            request.edited,
+            request.at,
+        )?;
         let stands_again = count_rollbacks(&runs, &reverted.run) % 2 == 1;
         let mut report = describe_report(request, &Rollback { mark: &run.mark, stands_again }, &plan, &details);
         let first = runs.iter().find(|known| stands_again && reverted.reverts.as_ref() == Some(&known.run));
@@ -134,6 +122,78 @@ impl VaultWriter {
         let receipt = self.commit_run(&close(run, assembled.files)?)?;
         Ok(RevertedRun { receipt, kept, displaced: assembled.displaced })
     }
+}
+
+/// What taking a run back would do now.
+#[derive(Clone, Debug)]
+pub struct RevertPreview {
+    /// The pages that would change.
+    pub files: Vec<RunFile>,
+    /// Pages of the run that would stay, and why.
+    pub kept: Vec<KeptPage>,
+}
+
+/// Plans to take the run of a record back, as [`VaultWriter::revert_run`] would, and changes nothing.
+///
+/// # Errors
+/// [`RevertError`], as that one would give it.
+pub fn preview_revert(
+    root: &VaultRoot,
+    path: &RecordPath,
+    edited: EditedPages,
+    now: DateTime<Utc>,
+) -> Result<RevertPreview, RevertError> {
+    let (record, details) = read_run(root, path)?;
+    let reverted = read_mark(path, &record)?;
+    let planned = plan_revert(root, &RunRecord { record, details: &details, reverted: &reverted }, edited, now)?;
+    Ok(RevertPreview { files: planned.plan.files, kept: planned.plan.kept })
+}
+
+/// The record of a committed run.
+struct RunRecord<'a> {
+    record: AuditRecord,
+    details: &'a WikiDetails,
+    reverted: &'a WikiMark,
+}
+
+/// A rollback that nothing stands in the way of.
+struct PlannedRevert {
+    runs: Vec<RunSummary>,
+    wiki: ReadWiki,
+    plan: RollbackPlan,
+}
+
+fn plan_revert(
+    root: &VaultRoot,
+    run: &RunRecord<'_>,
+    edited: EditedPages,
+    at: DateTime<Utc>,
+) -> Result<PlannedRevert, RevertError> {
+    let RunRecord { record, details, reverted } = run;
+    let runs = list_runs(root, Some(&reverted.wiki)).map_err(ReadWikiError::from)?;
+    let by = runs.iter().find(|known| known.run == reverted.run).and_then(|known| known.reverted_by.clone());
+    if let Some(by) = by {
+        return Err(RevertError::Again(by));
+    }
+    // It is read first. So a run that is committed while the pages are read makes this one start again.
+    let wiki = read_wiki(root, &reverted.wiki, &reverted.folder)?;
+    let read = |path: &PagePath| read_current(root, path);
+    let mut plan = invert(details, &reverted.folder, &record.missing_files, edited, at, read)?;
+    plan.settle_names(&wiki.state.pages, &wiki.unreadable, edited);
+    if !plan.conflicts.is_empty() {
+        name_causes(root, &mut plan.conflicts, &runs, &reverted.run);
+        return Err(RevertError::Conflicts(plan.conflicts));
+    }
+    if plan.files.is_empty() {
+        return Err(RevertError::Nothing(plan.kept));
+    }
+    Ok(PlannedRevert { runs, wiki, plan })
+}
+
+/// The mark of the run that a record is of.
+fn read_mark(path: &RecordPath, record: &AuditRecord) -> Result<WikiMark, RevertError> {
+    let mark = record.draft.wiki.clone().filter(|_| record.draft.kind == ActionKind::Wiki);
+    mark.ok_or_else(|| RevertError::NotARun(path.clone()))
 }
 
 fn read_run(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, WikiDetails), RevertError> {

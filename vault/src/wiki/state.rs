@@ -8,7 +8,7 @@ use crate::files::root::{VaultRoot, VaultRootError};
 use crate::wiki::accept::{self, AcceptedFiles};
 use crate::wiki::chain::resolve_chain;
 use crate::wiki::create::list_wikis;
-use crate::wiki::folder::{WikiContents, WikiFolder};
+use crate::wiki::folder::{WikiContents, WikiFolder, WikiOutline};
 use crate::wiki::runs::{NamedRecord, list_records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -91,26 +91,26 @@ pub fn find_wiki_folder(root: &VaultRoot, name: &str) -> Result<String, ReadWiki
     }
 }
 
-/// The pages and files of a wiki, and what is in force for it.
-pub struct WikiPages {
-    pub contents: WikiContents,
+/// What a wiki holds, without the texts of its pages, and what is in force for it.
+pub struct ReadOutline {
+    pub outline: WikiOutline,
     pub manifest: EffectiveManifest,
     /// `None` if nobody has accepted the wiki.
     pub accepted: Option<AcceptedFiles>,
 }
 
-/// Reads the pages of the wiki in a folder of the vault, without the files that only a run needs. What did not change is not read
-/// again.
+/// Reads what the wiki in a folder of the vault holds. Pages that did not change are not read again, and none is kept.
 ///
 /// # Errors
 /// [`ReadWikiError`].
-pub fn read_wiki_pages(root: &VaultRoot, name: &str, folder: &str) -> Result<WikiPages, ReadWikiError> {
+pub fn read_wiki_outline(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadOutline, ReadWikiError> {
     let failed = |source| ReadWikiError::Io { path: folder.to_owned(), source };
     let opened = WikiFolder::open(&root.path().join(folder)).map_err(failed)?;
-    let contents = opened.read_changed(root.read_cache());
+    let outline = opened.read_outline(root.read_cache());
     let accepted = accept::find_accepted(root, name)?;
-    let manifest = find_manifest(root, &opened, accepted.as_ref(), contents.index.as_deref().map(str::as_bytes));
-    Ok(WikiPages { contents, manifest, accepted })
+    let index = outline.contents.index.as_deref().map(str::as_bytes);
+    let manifest = find_manifest(root, &opened, accepted.as_ref(), index);
+    Ok(ReadOutline { outline, manifest, accepted })
 }
 
 /// The manifest that is in force for a wiki. No page is read.

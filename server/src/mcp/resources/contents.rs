@@ -35,6 +35,7 @@ pub(super) fn read_visible(
     let contents = match resource {
         ResourceUri::File { path, .. } => read_file(&workspace, path, uri)?,
         ResourceUri::Lint { .. } => read_findings(&workspace, uri)?,
+        _ => return Err(refuse_unknown(uri)),
     };
     Ok(contents.with_meta(mark_untrusted()))
 }

@@ -2,6 +2,7 @@
 //!
 //! A page of the list fits one state of it: when files come or go, its cursor is refused and a client begins again. Descriptions are constants.
 
+use super::by_tool::ToolResource;
 use super::contents::find_mime_type;
 use super::uri::ResourceUri;
 use super::{RESOURCE_TTL_MS, mark_untrusted};
@@ -23,29 +24,63 @@ const LIST: &str = "resources/list";
 pub(crate) struct TemplateDefinition {
     pub(crate) template: &'static str,
     name: &'static str,
+    /// The tool that says the same, or else one of a wiki that every reader has.
+    tool: &'static str,
     description: &'static str,
     mime_type: Option<&'static str>,
 }
 
 /// The templates, in the order of the list.
-pub(crate) const RESOURCE_TEMPLATES: [TemplateDefinition; 3] = [
+pub(crate) const RESOURCE_TEMPLATES: [TemplateDefinition; 6] = [
     TemplateDefinition {
         template: "wiki://{workspace}/{+path}",
         name: "page",
+        tool: "read",
         description: "A file of a wiki, such as a page. The exact bytes.",
         mime_type: None,
     },
     TemplateDefinition {
         template: "raw://{workspace}/{+path}",
         name: "document",
+        tool: "read",
         description: "A document on which a wiki rests. The exact bytes.",
         mime_type: None,
     },
-    TemplateDefinition { template: "lint://{workspace}", name: "findings", description: LINT, mime_type: Some(JSON) },
+    TemplateDefinition {
+        template: "lint://{workspace}",
+        name: "findings",
+        tool: "read",
+        description: LINT,
+        mime_type: Some(JSON),
+    },
+    TemplateDefinition {
+        template: "guide://{workspace}",
+        name: "guide",
+        tool: "guide",
+        description: GUIDE,
+        mime_type: Some(TEXT),
+    },
+    TemplateDefinition {
+        template: "steward://matter/{slug}",
+        name: "matter",
+        tool: "steward_matters",
+        description: "A matter with its state and its last check.",
+        mime_type: Some(JSON),
+    },
+    TemplateDefinition {
+        template: "steward://action/{id}",
+        name: "action",
+        tool: "steward_actions",
+        description: "An action with its change, its gates and its evidence.",
+        mime_type: Some(JSON),
+    },
 ];
 
 const LINT: &str = "What a check of the wiki without a model finds now, each with its fix.";
+const GUIDE: &str = "What a model reads first: what the wiki is about, which rules hold, and how things stand.";
+const TODAY: &str = "What the stewards did in the last 24 hours, and what waits for a person.";
 const JSON: &str = "application/json";
+const TEXT: &str = "text/plain";
 
 /// A page of the list.
 ///
@@ -57,10 +92,18 @@ pub(crate) fn list_resources(
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let (mut uris, mut sizes) = (Vec::new(), Vec::new());
+    if ToolResource::is_seen("steward_today", caller) {
+        uris.push(ResourceUri::Today);
+        sizes.push(None);
+    }
     for workspace in list_workspaces(vault, caller).map_err(ToolError::into_protocol_error)? {
         let opened = vault.open_workspace(caller, Some(&workspace)).map_err(ToolError::into_protocol_error)?;
-        uris.push(ResourceUri::Lint { workspace: workspace.clone() });
-        sizes.push(None);
+        for uri in
+            [ResourceUri::Guide { workspace: workspace.clone() }, ResourceUri::Lint { workspace: workspace.clone() }]
+        {
+            uris.push(uri);
+            sizes.push(None);
+        }
         for file in opened.list_files() {
             uris.push(ResourceUri::File { workspace: workspace.clone(), path: file.path });
             sizes.push(Some(file.file.bytes));
@@ -97,6 +140,8 @@ fn describe_resource(uri: &str, named: &ResourceUri, size: Option<u64>) -> Resou
             }
         }
         ResourceUri::Lint { .. } => Resource::new(uri, "findings").with_description(LINT).with_mime_type(JSON),
+        ResourceUri::Guide { .. } => Resource::new(uri, "guide").with_description(GUIDE).with_mime_type(TEXT),
+        _ => Resource::new(uri, "today").with_description(TODAY).with_mime_type(JSON),
     };
     let resource = resource.with_meta(mark_untrusted());
     match size {
@@ -107,8 +152,8 @@ fn describe_resource(uri: &str, named: &ResourceUri, size: Option<u64>) -> Resou
 
 /// The templates that a caller has.
 pub(crate) fn list_templates(caller: &McpCaller) -> ListResourceTemplatesResult {
-    let is_seen = caller.tools.contains(&Toolset::Wiki);
-    let templates = RESOURCE_TEMPLATES.iter().filter(|_| is_seen).map(|it| {
+    let seen = RESOURCE_TEMPLATES.iter().filter(|it| ToolResource::is_seen(it.tool, caller));
+    let templates = seen.map(|it| {
         let template =
             ResourceTemplate::new(it.template, it.name).with_description(it.description).with_meta(mark_untrusted());
         match it.mime_type {

@@ -1,4 +1,5 @@
-//! How resources are named: `wiki://<workspace>/<page>`, `raw://<workspace>/<document>` and `lint://<workspace>`.
+//! How resources are named: `wiki://<workspace>/<page>`, `raw://<workspace>/<document>`, `lint://<workspace>` and `guide://<workspace>`; of the stewards
+//! `steward://today`, `steward://matter/<slug>` and `steward://action/<id>`.
 //!
 //! A name is percent-encoded byte by byte, all but letters, digits and `-._~`. What is read back must be a plain address: no query, no
 //! fragment, no slash that was encoded. Whether a path leads out of the wiki is decided where all paths are ([`super::super::paths`]).
@@ -9,6 +10,8 @@ use std::fmt::{self, Display};
 /// The longest address, in bytes: a path of 512 bytes and a name, all of it encoded.
 const MAX_URI: usize = 2_048;
 const LINT: &str = "lint";
+const GUIDE: &str = "guide";
+const STEWARD: &str = "steward";
 
 /// What an address means.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +20,14 @@ pub(crate) enum ResourceUri {
     File { workspace: String, path: String },
     /// What a check of the wiki finds now.
     Lint { workspace: String },
+    /// What a model reads first.
+    Guide { workspace: String },
+    /// What the stewards did in the last 24 hours.
+    Today,
+    /// A matter by the name of its note.
+    Matter { slug: String },
+    /// An action by its id.
+    Action { id: String },
 }
 
 impl ResourceUri {
@@ -25,6 +36,13 @@ impl ResourceUri {
         let (scheme, rest) = uri.split_once("://").filter(|_| uri.len() <= MAX_URI)?;
         match scheme {
             LINT => Some(Self::Lint { workspace: decode_name(rest)? }),
+            GUIDE => Some(Self::Guide { workspace: decode_name(rest)? }),
+            STEWARD => match rest.split_once('/') {
+                None if rest == "today" => Some(Self::Today),
+                Some(("matter", slug)) => Some(Self::Matter { slug: decode_name(slug)? }),
+                Some(("action", id)) => Some(Self::Action { id: decode_name(id)? }),
+                _ => None,
+            },
             "wiki" | "raw" => {
                 let (workspace, path) = rest.split_once('/')?;
                 let parts: Option<Vec<String>> = path.split('/').map(decode_name).collect();
@@ -36,23 +54,29 @@ impl ResourceUri {
         }
     }
 
-    pub(crate) fn workspace(&self) -> &str {
+    /// The wiki that it belongs to; `None` for what the stewards of the vault say.
+    pub(crate) fn workspace(&self) -> Option<&str> {
         match self {
-            Self::File { workspace, .. } | Self::Lint { workspace } => workspace,
+            Self::File { workspace, .. } | Self::Lint { workspace } | Self::Guide { workspace } => Some(workspace),
+            Self::Today | Self::Matter { .. } | Self::Action { .. } => None,
         }
     }
 }
 
 impl Display for ResourceUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let workspace = encode_name(self.workspace());
         match self {
-            Self::File { path, .. } => {
+            Self::File { workspace, path } => {
+                let workspace = encode_name(workspace);
                 let (scheme, rest) = path.split_once('/').unwrap_or((path, ""));
                 let parts: Vec<String> = rest.split('/').map(encode_name).collect();
                 write!(f, "{scheme}://{workspace}/{}", parts.join("/"))
             }
-            Self::Lint { .. } => write!(f, "{LINT}://{workspace}"),
+            Self::Lint { workspace } => write!(f, "{LINT}://{}", encode_name(workspace)),
+            Self::Guide { workspace } => write!(f, "{GUIDE}://{}", encode_name(workspace)),
+            Self::Today => write!(f, "{STEWARD}://today"),
+            Self::Matter { slug } => write!(f, "{STEWARD}://matter/{}", encode_name(slug)),
+            Self::Action { id } => write!(f, "{STEWARD}://action/{}", encode_name(id)),
         }
     }
 }
@@ -106,6 +130,14 @@ mod tests {
             let named = ResourceUri::Lint { workspace: workspace.to_owned() };
             assert_eq!(ResourceUri::parse(&named.to_string()), Some(named));
         }
+        for (named, uri) in [
+            (ResourceUri::Guide { workspace: "a b".to_owned() }, "guide://a%20b"),
+            (ResourceUri::Today, "steward://today"),
+            (ResourceUri::Matter { slug: "my house".to_owned() }, "steward://matter/my%20house"),
+            (ResourceUri::Action { id: "3f9a1c22b07d4e51".to_owned() }, "steward://action/3f9a1c22b07d4e51"),
+        ] {
+            assert_eq!((named.to_string().as_str(), ResourceUri::parse(uri)), (uri, Some(named)));
+        }
         let lenient = ResourceUri::parse("wiki://acme/a(b)%2dc.md").unwrap();
         assert_eq!(lenient, ResourceUri::File { workspace: "acme".to_owned(), path: "wiki/a(b)-c.md".to_owned() });
     }
@@ -146,7 +178,15 @@ mod tests {
             "lint://",
             "lint://acme/x",
             "lint://a%2Fb",
-            "guide://acme",
+            "guide://",
+            "guide://acme/x",
+            "steward://",
+            "steward://yesterday",
+            "steward://today/x",
+            "steward://matter/",
+            "steward://matter/a/b",
+            "steward://matter/a%2Fb",
+            "steward://action",
         ] {
             assert_eq!(ResourceUri::parse(uri), None, "{uri}");
         }

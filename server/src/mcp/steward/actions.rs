@@ -3,10 +3,10 @@
 //! A list comes from the index and from one record for each row. A record that cannot be read is listed with the reason when it is asked for.
 
 use super::READ_STEWARD;
-use super::facts::{
-    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_moment, read_path, wait_for,
-};
+use super::facts::{default_limit, open_views, read_limit, read_moment, read_path, wait_for};
 use super::lines::{ActionDetails, ActionLine};
+use super::wiki_runs::find_wiki_run;
+use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
 use crate::mcp::error::ToolError;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
@@ -61,6 +61,15 @@ struct ActionsResult {
 fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let arguments: ActionsArguments = call.read_arguments()?;
     let limit = read_limit(arguments.limit)?;
+    // A run that was not committed has no record yet.
+    let run = arguments.id.as_deref().map(|id| find_wiki_run(call, id)).transpose()?.flatten();
+    if let Some(run) = run.filter(|run| !run.is_committed()) {
+        return answer_value(&ActionsResult {
+            actions: vec![ActionLine::of_wiki_run(&run)],
+            details: None,
+            cursor: None,
+        });
+    }
     let views = open_views(call)?;
     if let Some(id) = &arguments.id {
         let detail = wait_for(views.read_detail(id))?;

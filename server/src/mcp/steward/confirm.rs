@@ -6,6 +6,7 @@
 use super::CONFIRM;
 use super::facts::{open_views, read_whole_id, wait_for};
 use super::resolve::{describe_earlier, refuse_resolution};
+use super::wiki_runs::{find_address, find_wiki_run};
 use crate::http::serving::ServerEndpoint;
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
@@ -13,6 +14,7 @@ use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use crate::views::VaultViews;
 use crate::views::action::Action;
+use crate::views::wiki::WikiRunRow;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use steward_domain::action::audit::ActionKind;
@@ -62,6 +64,9 @@ struct ConfirmResult {
 fn lead_to_card(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let ConfirmArguments { action } = call.read_arguments()?;
     let id = read_whole_id(&action)?;
+    if let Some(run) = find_wiki_run(call, &id)? {
+        return answer_value(&show_run(call, &run)?);
+    }
     let views = open_views(call)?;
     let detail = wait_for(views.read_detail(&id))?;
     let result = match detail.action.resolution.as_deref() {
@@ -101,19 +106,44 @@ fn show_card(views: &VaultViews, action: &Action) -> Result<ConfirmResult, ToolE
     }
     let endpoint = ServerEndpoint::find_for_vault(views.root(), views.state_dir());
     let address = endpoint.map(|endpoint| format!("{}/actions/{}", endpoint.build_address(false), action.id));
+    Ok(need_person(action.id.clone(), address, "steward confirm"))
+}
+
+/// What a caller does until a person has decided. `command` is what they can run instead.
+fn need_person(action: String, address: Option<String>, command: &str) -> ConfirmResult {
     let fix = match &address {
-        Some(_) => "Show the person this address. They read the card and click; then call again",
-        None => {
-            "No dashboard runs: the person starts one with `steward up` or `steward serve`, or confirms with `steward confirm`"
-        }
+        Some(_) => "Show the person this address. They read the card and click; then call again".to_owned(),
+        None => format!(
+            "No dashboard runs: the person starts one with `steward up` or `steward serve`, or confirms with `{command}`"
+        ),
     };
-    Ok(ConfirmResult {
-        action: action.id.clone(),
+    ConfirmResult {
+        action,
         outcome: "needs_human".to_owned(),
         address,
-        fix: Some(fix.to_owned()),
+        fix: Some(fix),
         confirmation: None,
         by: None,
         undo_until: None,
-    })
+    }
+}
+
+/// The page of a run of a wiki that waits, or that a person approved it.
+fn show_run(call: &ToolCall, run: &WikiRunRow) -> Result<ConfirmResult, ToolError> {
+    let action = run.derive_action();
+    if run.is_committed() {
+        return Ok(ConfirmResult {
+            action,
+            outcome: "confirmed".to_owned(),
+            address: None,
+            fix: None,
+            confirmation: None,
+            by: None,
+            undo_until: None,
+        });
+    }
+    if !run.waits {
+        return Err(refuse_resolution(&ResolutionRefusal::NotPending { id: action, disposition: run.state.clone() }));
+    }
+    Ok(need_person(action, find_address(call, run), &format!("steward wiki runs approve {}", run.short())))
 }

@@ -14,37 +14,38 @@ use steward_domain::time::format_seconds;
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub(super) struct ActionLine {
-    id: String,
+    pub(super) id: String,
     /// `steward-action` is a decision.
-    kind: String,
-    at: String,
+    pub(super) kind: String,
+    pub(super) at: String,
     /// Outside words: the path of the note.
-    target: OutsideWords,
-    decision: String,
-    confidence: f64,
-    /// `recorded`, `shadow`, `pending` or `live`.
-    disposition: String,
+    pub(super) target: OutsideWords,
+    pub(super) decision: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<String>,
+    pub(super) confidence: Option<f64>,
+    /// `recorded`, `shadow`, `pending` or `live`.
+    pub(super) disposition: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) field: Option<String>,
     /// Outside words: the old value.
     #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<OutsideWords>,
+    pub(super) before: Option<OutsideWords>,
     /// Outside words: the new value.
     #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<OutsideWords>,
+    pub(super) after: Option<OutsideWords>,
     /// It waits for a person.
-    waits: bool,
+    pub(super) waits: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    undo_until: Option<String>,
+    pub(super) undo_until: Option<String>,
     /// How it was resolved.
     #[serde(skip_serializing_if = "Option::is_none")]
-    resolution: Option<String>,
+    pub(super) resolution: Option<String>,
     /// The action that it resolves.
     #[serde(skip_serializing_if = "Option::is_none")]
-    resolves: Option<String>,
+    pub(super) resolves: Option<String>,
     /// Outside words: who resolved it, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
-    by: Option<OutsideWords>,
+    pub(super) by: Option<OutsideWords>,
 }
 
 impl ActionLine {
@@ -57,7 +58,7 @@ impl ActionLine {
             at: format_seconds(action.at),
             target: action.target.as_str().into(),
             decision: action.decision.clone(),
-            confidence: action.confidence,
+            confidence: Some(action.confidence),
             disposition: action.disposition.clone(),
             field: change.map(|change| change.field.clone()),
             before: change.and_then(|change| change.before.clone()).map(Into::into),

@@ -3,11 +3,9 @@
 //! A matter whose note cannot be read is listed too, with the reason.
 
 use super::READ_STEWARD;
-use super::facts::{
-    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_path,
-    wait_for,
-};
+use super::facts::{default_limit, open_views, read_limit, read_path, refuse_missing_note, show_path, wait_for};
 use super::status::read_cadence;
+use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};

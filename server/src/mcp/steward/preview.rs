@@ -5,12 +5,14 @@
 use super::READ_STEWARD;
 use super::facts::{open_views, read_whole_id, wait_for};
 use super::resolve::{describe_earlier, refuse_ceiling_undo, refuse_resolution};
+use super::wiki_runs::{find_wiki_run, preview_wiki_undo};
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use crate::views::VaultViews;
 use crate::views::action::{Action, ActionChange};
+use crate::views::wiki::WikiRunRow;
 use chrono::Utc;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -51,41 +53,44 @@ enum ResolutionArgument {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct PreviewResult {
-    /// Fields that would change.
-    fields: Vec<FieldChange>,
+pub(super) struct PreviewResult {
+    /// Fields, or pages of a run, that would change.
+    pub(super) fields: Vec<FieldChange>,
     /// Fields that people edited since: an undo is refused.
-    kept: Vec<FieldChange>,
+    pub(super) kept: Vec<FieldChange>,
     /// Newer actions that must be undone first, in this order.
-    undo_first: Vec<String>,
+    pub(super) undo_first: Vec<String>,
     /// Outside words: what the tracker would be owed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tracker: Option<OutsideWords>,
+    pub(super) tracker: Option<OutsideWords>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    undo_until: Option<String>,
+    pub(super) undo_until: Option<String>,
     /// The number of the refusal, as the other interfaces have it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    refused: Option<u64>,
+    pub(super) refused: Option<u64>,
     /// Outside words: why it would be refused.
     #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<OutsideWords>,
+    pub(super) refusal: Option<OutsideWords>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
-struct FieldChange {
-    field: String,
+pub(super) struct FieldChange {
+    pub(super) field: String,
     /// Outside words: the value now.
     #[serde(skip_serializing_if = "Option::is_none")]
-    now: Option<OutsideWords>,
+    pub(super) now: Option<OutsideWords>,
     /// Outside words: the value after it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<OutsideWords>,
+    pub(super) after: Option<OutsideWords>,
 }
 
 fn preview_resolution(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let PreviewArguments { action, resolution } = call.read_arguments()?;
     let id = read_whole_id(&action)?;
+    if let Some(run) = find_wiki_run(call, &id)? {
+        return answer_value(&preview_wiki_run(call, &run, resolution)?);
+    }
     let views = open_views(call)?;
     let row = wait_for(views.find_action_row(&id))?;
     if let ResolutionArgument::Undo = resolution {
@@ -107,6 +112,19 @@ fn preview_resolution(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     };
     let result = PreviewResult { fields: change.map(show).into_iter().collect(), ..PreviewResult::default() };
     answer_value(&with_refusal(result, refusal.as_ref()))
+}
+
+/// A person alone commits or ends a run that waits, and nothing of the wiki changes before.
+fn preview_wiki_run(
+    call: &ToolCall,
+    run: &WikiRunRow,
+    resolution: ResolutionArgument,
+) -> Result<PreviewResult, ToolError> {
+    if let ResolutionArgument::Undo = resolution {
+        return preview_wiki_undo(call, run);
+    }
+    let refusal = ResolutionRefusal::NotPending { id: run.derive_action(), disposition: run.state.clone() };
+    Ok(with_refusal(PreviewResult::default(), (!run.waits).then_some(&refusal)))
 }
 
 fn with_refusal(result: PreviewResult, refusal: Option<&ResolutionRefusal>) -> PreviewResult {

@@ -4,6 +4,7 @@
 
 use super::RESOLVE;
 use super::facts::{open_views, read_whole_id, wait_for};
+use super::wiki_runs::{find_wiki_run, refuse_without_person};
 use crate::access::AccessScope;
 use crate::http::app::check_may_resolve;
 use crate::mcp::caller::ToolNeed;
@@ -11,7 +12,7 @@ use crate::mcp::error::{ToolError, ToolErrorCode, refuse_request, show_reason};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value};
-use crate::views::wiki::{WikiRunRow, list_wiki_runs};
+use crate::views::wiki::WikiRunRow;
 use chrono::Utc;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ use serde_json::Value;
 use steward_domain::action::audit::{ActionKind, ResolverKind};
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::path::RecordPath;
-use steward_domain::wiki::run::{RunId, derive_record_id};
+use steward_domain::wiki::run::RunId;
 use steward_vault::wiki::staged::StagedRuns;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use steward_workflows::{WikiRequest, WikiRunInput, WikiRunOutput};
@@ -117,13 +118,6 @@ fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, T
     }
 }
 
-/// The run of a wiki that an action committed, if its workspace is seen.
-fn find_wiki_run(call: &ToolCall, action: &str) -> Result<Option<WikiRunRow>, ToolError> {
-    let rows = list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX);
-    let is_meant = |row: &WikiRunRow| derive_record_id(ActionKind::Wiki, &row.run, &row.wiki).as_str() == action;
-    Ok(rows.map_err(ToolError::internal)?.into_iter().find(is_meant))
-}
-
 /// Takes a committed run back, or ends one that waits. Who may only write does that with own runs.
 fn resolve_wiki_run(
     call: &ToolCall,
@@ -131,6 +125,9 @@ fn resolve_wiki_run(
     kind: ResolutionKind,
     action: String,
 ) -> Result<ToolAnswer, ToolError> {
+    if row.waits && kind == ResolutionKind::Undo {
+        return Err(refuse_without_person(call, &row));
+    }
     let run: RunId = row.run.parse().map_err(ToolError::internal)?;
     let staged = StagedRuns::new(call.vault.root()).peek(&run);
     let is_own = staged.is_ok_and(|staged| staged.meta.is_by_assistant() && staged.meta.by == call.caller.name);

@@ -4,6 +4,7 @@
 
 use super::READ_STEWARD;
 use super::facts::{open_views, show_path, wait_for};
+use super::wiki_runs::count_waiting_runs;
 use crate::http::holder::VaultHolder;
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
@@ -49,7 +50,7 @@ struct StatusResult {
     mode: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<StopInForce>,
-    /// Actions that wait for a person.
+    /// Actions and runs of wikis that wait for a person.
     waiting: u64,
     guard: Vec<GuardWindow>,
     /// Outside words: why no model is asked now.
@@ -155,7 +156,7 @@ fn show_status(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         troubles,
         mode,
         stop: StopInForce::read(call),
-        waiting: wait_for(views.actions().count_pending_actions(now))?,
+        waiting: wait_for(views.actions().count_pending_actions(now))? + count_waiting_runs(call)?,
         guard,
         guard_refusal,
         late_matters: lag.late,

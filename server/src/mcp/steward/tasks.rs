@@ -3,11 +3,9 @@
 //! A task that cannot be read is not listed here but among the troubles of `steward_status`.
 
 use super::READ_STEWARD;
-use super::facts::{
-    ListCursors, ListPart, ListRow, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_path,
-    wait_for,
-};
+use super::facts::{default_limit, open_views, read_limit, read_path, refuse_missing_note, show_path, wait_for};
 use super::matters::StateArgument;
+use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};

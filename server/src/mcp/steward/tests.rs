@@ -3,8 +3,9 @@ use crate::access::{Toolset, WikiRight};
 use crate::http::serving::{ListenerRecord, ServerEndpoint};
 use crate::mcp::ConnectHolder;
 use crate::mcp::caller::McpCaller;
+use crate::mcp::cursor::{ListCursors, ListRow};
 use crate::mcp::error::{ToolError, ToolErrorCode};
-use crate::mcp::tokens::count_tokens;
+use crate::mcp::tokens::{MAX_ROW_TOKENS, count_tokens};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolVisibility};
 use crate::mcp::vault::McpVault;
 use crate::views::wiki::fill_index;
@@ -232,13 +233,13 @@ async fn a_list_goes_on_where_it_ended_and_only_for_the_same_call() {
 #[test]
 fn rows_that_are_too_many_for_a_model_are_cut() {
     let key = crate::mcp::fence::FenceKey::new("secret");
-    let cursors = facts::ListCursors::new(&key, "t", &());
-    let rows = |count: usize| -> Vec<facts::ListRow<String>> {
-        (0..count).map(|n| facts::ListRow { row: "ꙮ".repeat(100), position: n.to_string() }).collect()
+    let cursors = ListCursors::new(&key, "t", &());
+    let rows = |count: usize| -> Vec<ListRow<String>> {
+        (0..count).map(|n| ListRow { row: "ꙮ".repeat(100), position: n.to_string() }).collect()
     };
     let part = cursors.cut(rows(200), None);
     let tokens = count_tokens(&serde_json::to_string(&part.rows).unwrap());
-    assert!(tokens <= facts::MAX_ROW_TOKENS && tokens > facts::MAX_ROW_TOKENS / 2, "{tokens}");
+    assert!(tokens <= MAX_ROW_TOKENS && tokens > MAX_ROW_TOKENS / 2, "{tokens}");
     let last: Option<usize> = cursors.read(part.cursor.as_deref()).unwrap();
     assert_eq!(last, Some(part.rows.len() - 1));
     assert!(cursors.cut(rows(2), None).cursor.is_none());

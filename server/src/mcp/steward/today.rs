@@ -6,6 +6,7 @@ use super::READ_STEWARD;
 use super::facts::{open_views, read_moment, wait_for};
 use super::lines::{ActionLine, ShownAction};
 use super::status::{Trouble, list_troubles, note_cut};
+use super::wiki_runs::list_news;
 use crate::mcp::error::ToolError;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tokens::count_fitting;
@@ -25,8 +26,8 @@ const HOURS: i64 = 24;
 const ROWS: u32 = 200;
 /// The most actions of a section, as on the page.
 const MAX_SECTION: usize = 20;
-/// What a section may take of the result, and the troubles, in tokens: five of them and the troubles stay under 8,000.
-const MAX_SECTION_TOKENS: usize = 1_200;
+/// What a section may take of the result, and the troubles, in tokens: six of them and the troubles stay under 8,000.
+const MAX_SECTION_TOKENS: usize = 1_050;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_today",
@@ -62,7 +63,7 @@ struct TodayResult {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(inline)]
 struct TodaySection {
-    /// `waiting`, `questions`, `changed`, `would_change` or `resolved`.
+    /// `waiting`, `questions`, `changed`, `would_change`, `resolved` or `wiki_runs`.
     section: String,
     /// Outside words: rows of steward_actions.
     actions: Vec<ShownAction<ActionLine>>,
@@ -92,9 +93,11 @@ fn show_today(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     ];
     let sections: Result<Vec<TodaySection>, ToolError> =
         sections.into_iter().map(|(name, rows)| show_section(&views, name, rows, now, &mut notices)).collect();
+    let mut sections = sections?;
+    sections.push(show_wikis(call, since, &mut notices)?);
     let checks = wait_for(views.list_check_counts(now.date_naive()))?;
     let quiet_checks = checks.iter().map(|check| check.count).sum();
-    answer_value(&TodayResult { since: format_seconds(since), troubles, sections: sections?, quiet_checks, notices })
+    answer_value(&TodayResult { since: format_seconds(since), troubles, sections, quiet_checks, notices })
 }
 
 /// The newest rows, one of equal proposals.
@@ -103,6 +106,18 @@ fn list_newest(views: &VaultViews, filter: &ActionFilter) -> Result<Vec<ActionRo
     let mut seen = BTreeSet::new();
     rows.retain(|row| row.proposal.clone().is_none_or(|proposal| seen.insert((row.kind.as_str(), proposal))));
     Ok(rows)
+}
+
+/// The runs of wikis that wait, and those that were committed or taken back.
+fn show_wikis(call: &ToolCall, since: DateTime<Utc>, notices: &mut Vec<String>) -> Result<TodaySection, ToolError> {
+    let runs = list_news(call, since)?;
+    let mut actions: Vec<_> =
+        runs.iter().take(MAX_SECTION).map(|run| ShownAction(ActionLine::of_wiki_run(run))).collect();
+    actions.truncate(count_fitting(&actions, MAX_SECTION_TOKENS));
+    if actions.len() < runs.len() {
+        notices.push("more_wiki_runs: not all are shown; `history` lists them".to_owned());
+    }
+    Ok(TodaySection { section: "wiki_runs".to_owned(), actions })
 }
 
 fn show_section(

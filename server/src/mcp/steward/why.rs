@@ -6,6 +6,7 @@ use super::READ_STEWARD;
 use super::facts::{open_views, read_path, refuse_missing_note, show_path, wait_for};
 use super::lines::{ActionDetails, ActionLine, ShownAction};
 use super::signals::explain_one;
+use super::wiki_runs::find_wiki_run;
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
@@ -88,6 +89,14 @@ fn explain_record(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let views = open_views(call)?;
     match (&arguments.record, &arguments.action) {
         (None, Some(action)) => {
+            if let Some(run) = find_wiki_run(call, action)?.filter(|run| !run.is_committed()) {
+                let line = ShownAction(ActionLine::of_wiki_run(&run));
+                return answer_value(&WhyResult {
+                    action: Some(line),
+                    why: Some(run.what.into()),
+                    ..WhyResult::default()
+                });
+            }
             let detail = wait_for(views.read_detail(action))?;
             answer_value(&WhyResult::new(Some(&detail), Vec::new()))
         }

@@ -125,13 +125,14 @@ pub(super) fn stamp_resource(vault: &McpVault, caller: &McpCaller, uri: &str) ->
             let stat = workspace.folder.has_file(&file).then(|| workspace.folder.stat(&file)).flatten();
             stat.map(ResourceStamp::File)
         }
-        ResourceUri::Lint { .. } => {
+        ResourceUri::Lint { .. } | ResourceUri::Guide { .. } => {
             let mut hasher = DefaultHasher::new();
             for file in workspace.folder.list_files_with_times() {
                 (file.path, file.bytes, file.modified_ms).hash(&mut hasher);
             }
             Some(ResourceStamp::Wiki(hasher.finish()))
         }
+        ResourceUri::Today | ResourceUri::Matter { .. } | ResourceUri::Action { .. } => None,
     }
 }
 

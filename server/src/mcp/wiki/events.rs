@@ -36,7 +36,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct EventsArguments {
-    /// A stream of the wiki, such as `imap:work`.
+    /// A stream, such as `imap:work`.
     #[schemars(length(max = 140))]
     source: Option<String>,
     /// What the event is, such as `mail`.
@@ -62,7 +62,6 @@ struct EventsArguments {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 500))]
     limit: u64,
-    /// Where the list goes on, from an earlier answer.
     #[schemars(length(max = 80))]
     cursor: Option<String>,
 }
@@ -74,10 +73,9 @@ fn default_limit() -> u64 {
 #[derive(Debug, Serialize, JsonSchema)]
 struct EventsResult {
     events: Vec<EventEntry>,
-    /// `no_streams`, `no_index` or `cut`, and what to do.
+    /// `no_streams`, `no_index` or `cut`.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
-    /// Where the list goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
 }

@@ -17,7 +17,7 @@ use steward_domain::wiki::grep::LinePattern;
 use steward_domain::wiki::page::may_be_page;
 use steward_domain::wiki::quote::Anchor;
 use steward_vault::wiki::grep::{GrepRequest, MAX_GREP_HITS, MAX_GREP_TIME, grep_wiki};
-use steward_vault::wiki::quotes::{SourceTexts, read_text};
+use steward_vault::wiki::quotes::{SourceTexts, read_changed_text, read_text};
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "follow",
@@ -60,8 +60,8 @@ struct FollowResult {
     quote: OutsideWords,
     /// The hash of the words as they stand in the source, or else of the quote.
     quote_sha256: String,
-    /// `ok`; `drifted` if the words do not stand in the source any more; `mutated` if the source has other bytes than those that were registered; `missing`
-    /// if it is gone; `edited` if the footnote was changed.
+    /// `ok`; `moved` if the source was changed and the words still stand in it; `drifted` if they do not; `missing` if the source is gone; `edited` if the
+    /// footnote was changed.
     verified: String,
     /// Where the words stand, in bytes of the source's text.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ fn follow(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         Some("source_drifted") => "drifted",
         Some("quote_edited") => "edited",
         Some("source_missing") => "missing",
-        Some(_) => "mutated",
+        Some(_) => "drifted",
     };
     let mut result = FollowResult {
         label: anchor.label.as_str().into(),
@@ -132,10 +132,14 @@ fn follow(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         superseded_by: checked.superseded_by.map(Into::into),
         cited_by: list_citing(&workspace, anchor, &file),
     };
-    if let Ok(text) = read_text(&workspace.folder, source)
+    let text = read_text(&workspace.folder, source).ok().or_else(|| read_changed_text(&workspace.folder, source));
+    if let Some(text) = text
         && let Ok(slice) = text.finder().find_quote(&anchor.quote)
         && let Some((before, words, after)) = text.finder().split_around(slice)
     {
+        if checked.fault.as_deref().is_some_and(|fault| fault.starts_with("source_mutated")) {
+            result.verified = "moved".to_owned();
+        }
         result.quote_sha256 = hash(words);
         result.page = text.as_str().contains('\u{c}').then(|| before.matches('\u{c}').count() as u64 + 1);
         let from = before.char_indices().rev().nth(context.saturating_sub(1)).map_or(0, |(at, _)| at);
@@ -152,7 +156,7 @@ fn hash(words: &str) -> String {
 /// The other pages that have the same quote, by its label.
 fn list_citing(workspace: &Workspace<'_>, anchor: &Anchor, own: &str) -> Vec<String> {
     let Ok(pattern) = LinePattern::new(&format!("[^{}]:", anchor.label), true, false) else { return Vec::new() };
-    let request = GrepRequest { pattern, context: 0, limit: MAX_GREP_HITS };
+    let request = GrepRequest { pattern, context: 0, limit: MAX_GREP_HITS, after: None };
     let is_other = |file: &str| may_be_page(file) && file != own;
     let found = grep_wiki(&workspace.folder, &request, Instant::now() + MAX_GREP_TIME, is_other);
     found.hits.iter().filter_map(|hit| to_path(&hit.path)).collect()

@@ -3,14 +3,16 @@
 //! Words are compared as they are, without patterns. The clone is read as it lies on the disk and is never fetched.
 
 use super::search::read_moment;
+use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::git::{CommitId, GitProcess, check_clone_path, describe_no_clone, resolve_commit};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
-use crate::mcp::tokens::keep_rows;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display};
+use std::str::FromStr;
 
 /// The most files that are listed of a commit.
 const MAX_FILES: usize = 30;
@@ -53,6 +55,8 @@ struct GitLogArguments {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 200))]
     limit: u64,
+    #[schemars(length(max = 200))]
+    cursor: Option<String>,
 }
 
 fn default_limit() -> u64 {
@@ -62,8 +66,9 @@ fn default_limit() -> u64 {
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct GitLogResult {
     commits: Vec<CommitEntry>,
-    /// Whether there are more: narrow the time, or raise the limit.
     truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
     /// `no_clone`, and what to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
@@ -100,18 +105,50 @@ fn list_commits(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         return answer_value(&GitLogResult { notice: Some(describe_no_clone()), ..GitLogResult::default() });
     }
     let git = workspace.open_clone(arguments.source.as_deref())?;
-    let options = build_options(&arguments, limit)?;
-    let head = match resolve_commit(&git, "HEAD") {
+    let mut options = build_options(&arguments, limit)?;
+    let filters = (&workspace.name, &arguments.source, &arguments.since, &arguments.until);
+    let filters = (filters, &arguments.path, &arguments.grep, &arguments.author);
+    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
+    let begin: Option<LogPosition> = cursors.read(arguments.cursor.as_deref())?;
+    // New commits come before the head of the first part, so they do not move what follows.
+    let head = match resolve_commit(&git, begin.as_ref().map_or("HEAD", |begin| begin.head.as_str())) {
         Ok(head) => head,
         // A clone without a commit.
         Err(error) if error.code == ToolErrorCode::BadRev => return answer_value(&GitLogResult::default()),
         Err(error) => return Err(error),
     };
+    let skipped = begin.map_or(0, |begin| begin.skipped);
+    options.push(format!("--skip={skipped}"));
     let mut commits = read_commits(&git, &options, &head, arguments.path.as_deref())?;
-    let total = commits.len();
+    let has_more = commits.len() > limit;
     commits.truncate(limit);
-    let commits = keep_rows(commits);
-    answer_value(&GitLogResult { truncated: commits.len() < total, commits, notice: None })
+    let locate = |count: usize| LogPosition { head: head.as_str().to_owned(), skipped: skipped + count }.to_string();
+    let next = has_more.then(|| locate(commits.len()));
+    let rows = commits.into_iter().enumerate().map(|(at, row)| ListRow { row, position: locate(at + 1) });
+    let ListPart { rows, cursor } = cursors.cut(rows.collect(), next);
+    answer_value(&GitLogResult { commits: rows, truncated: cursor.is_some(), cursor, notice: None })
+}
+
+/// Where a part begins: after so many commits below a head.
+#[derive(Debug)]
+struct LogPosition {
+    head: String,
+    skipped: usize,
+}
+
+impl Display for LogPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.skipped, self.head)
+    }
+}
+
+impl FromStr for LogPosition {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (skipped, head) = text.split_once(' ').ok_or(())?;
+        Ok(Self { head: head.to_owned(), skipped: skipped.parse().map_err(|_| ())? })
+    }
 }
 
 /// The options of `git log`. Each value is part of its option, so none is an option itself.

@@ -2,17 +2,19 @@
 //!
 //! The search takes two seconds at most and reads every file that the glob means.
 
+use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
 use crate::mcp::schema::{describe_arguments, describe_result};
+use crate::mcp::tokens::{MAX_ROW_TOKENS, count_fitting};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::mcp::workspace::read_glob;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use steward_domain::wiki::grep::LinePattern;
-use steward_vault::wiki::grep::{GrepHit, GrepRequest, MAX_GREP_TIME, grep_wiki};
+use steward_vault::wiki::grep::{GrepHit, GrepPosition, GrepRequest, MAX_GREP_TIME, grep_wiki};
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "grep",
@@ -43,10 +45,11 @@ struct GrepArguments {
     #[serde(default)]
     #[schemars(range(max = 5))]
     context: u64,
-    /// How many lines are found.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 200))]
     limit: u64,
+    #[schemars(length(max = 900))]
+    cursor: Option<String>,
 }
 
 fn default_limit() -> u64 {
@@ -57,8 +60,9 @@ fn default_limit() -> u64 {
 struct GrepResult {
     hits: Vec<GrepLine>,
     files_searched: u64,
-    /// Whether there may be more: narrow the path, or raise the limit.
     truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -85,7 +89,10 @@ struct OutsideLine {
 
 fn grep(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<GrepArguments>()?;
-    let GrepArguments { pattern, path, ignore_case, fixed, context, limit } = arguments;
+    let filters = (&workspace.name, &arguments.pattern, &arguments.path, arguments.ignore_case, arguments.fixed);
+    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
+    let after = cursors.read(arguments.cursor.as_deref())?;
+    let GrepArguments { pattern, path, ignore_case, fixed, context, limit, .. } = arguments;
     let context = check_range("context", context, 0, 5)?;
     let limit = check_range("limit", limit, 1, 200)?;
     let pattern = LinePattern::new(&pattern, fixed, ignore_case).map_err(|e| {
@@ -94,18 +101,27 @@ fn grep(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     })?;
     let glob = path.as_deref().map(read_glob).transpose()?;
     let is_meant = |file: &str| to_path(file).is_some_and(|path| glob.as_ref().is_none_or(|glob| glob.matches(&path)));
-    let request = GrepRequest { pattern, context, limit };
+    let request = GrepRequest { pattern, context, limit, after };
     let found = grep_wiki(&workspace.folder, &request, Instant::now() + MAX_GREP_TIME, is_meant);
     let wrap = |lines: Vec<String>| lines.into_iter().map(|text| OutsideLine { text: text.into() }).collect();
     let hits = found.hits.into_iter().filter_map(|GrepHit { path, hit }| {
-        Some(GrepLine {
+        let mut row = GrepLine {
             path: to_path(&path)?,
             line: hit.line as u64,
             column: hit.column as u64,
             text: hit.text.into(),
             before: wrap(hit.before),
             after: wrap(hit.after),
-        })
+        };
+        // A line that is too much for a model with what stands around it is shown alone.
+        if count_fitting(std::slice::from_ref(&row), MAX_ROW_TOKENS) == 0 {
+            (row.before, row.after) = (Vec::new(), Vec::new());
+        }
+        Some(ListRow { position: GrepPosition { path, line: hit.line }.to_string(), row })
     });
-    answer_value(&GrepResult { hits: hits.collect(), files_searched: found.files as u64, truncated: found.is_cut })
+    let hits: Vec<ListRow<GrepLine>> = hits.collect();
+    let next = hits.last().filter(|_| found.is_cut).map(|hit| hit.position.clone());
+    let ListPart { rows, cursor } = cursors.cut(hits, next);
+    let truncated = found.is_cut || cursor.is_some();
+    answer_value(&GrepResult { hits: rows, files_searched: found.files as u64, truncated, cursor })
 }

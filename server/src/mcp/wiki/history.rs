@@ -4,6 +4,7 @@
 
 use super::search::read_moment;
 use super::write::{RunChoice, open_run, refuse_change, render_diff};
+use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
@@ -11,14 +12,15 @@ use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tokens::cut_to_tokens;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::mcp::workspace::Workspace;
-use crate::views::wiki::{DiffSide, RunDiffLine, WikiRunFile, find_wiki_run, list_wiki_runs, shorten_run};
+use crate::views::wiki::{DiffSide, RunDiffLine, WikiRunFile, WikiRunRow, find_wiki_run, list_wiki_runs, shorten_run};
 use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use steward_domain::action::audit::ActionKind;
+use std::fmt::{self, Display};
+use std::str::FromStr;
 use steward_domain::wiki::log::{LogEntry, read_log};
-use steward_domain::wiki::run::derive_record_id;
 use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES};
 use steward_vault::wiki::guardian::StagedPage;
 use steward_vault::wiki::staged::StagedRuns;
@@ -63,6 +65,8 @@ struct HistoryArguments {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 200))]
     limit: u64,
+    #[schemars(length(max = 300))]
+    cursor: Option<String>,
 }
 
 fn default_limit() -> u64 {
@@ -72,8 +76,9 @@ fn default_limit() -> u64 {
 #[derive(Debug, Serialize, JsonSchema)]
 struct HistoryResult {
     entries: Vec<HistoryEntry>,
-    /// Whether there are more: narrow the time, or raise the limit.
     truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
     /// With `run_id`: what was found, and what the run changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<RunDetails>,
@@ -85,7 +90,7 @@ struct HistoryResult {
 struct RunDetails {
     /// The whole id.
     run_id: String,
-    /// The action id of a committed run, for `steward_undo`.
+    /// The action id of a submitted run, for `steward_undo`.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<String>,
     /// Outside words: what the rules or the verifier found, one line each.
@@ -129,8 +134,8 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let log = workspace.folder.read_text(LOG_FILE, MAX_GENERATED_BYTES).map_err(ToolError::internal)?;
     let logged = read_log(&log.unwrap_or_default()).entries;
     let own = arguments.mine.then(|| list_own_runs(call, &workspace)).transpose()?;
-    let details = arguments.run_id.as_deref().map(|run| describe_run(call, &workspace, run)).transpose()?;
-    let wanted = details.as_ref().map(|run| shorten_run(&run.run_id).to_owned());
+    let named = arguments.run_id.as_deref().map(|run| describe_run(call, &workspace, run)).transpose()?;
+    let (named, details) = named.unzip();
     let mut by_run: BTreeMap<String, LogEntry> = BTreeMap::new();
     let mut entries: Vec<(DateTime<Utc>, HistoryEntry)> = Vec::new();
     for entry in logged {
@@ -139,8 +144,15 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             None => entries.push((entry.at, describe_entry(entry, None))),
         }
     }
-    let runs = list_wiki_runs(workspace.vault.root(), Some(&workspace.name), usize::MAX);
-    for run in runs.map_err(ToolError::internal)? {
+    // A run that goes on while it is read is shown as it was at one moment.
+    let is_wanted = |run: &str| named.as_ref().is_none_or(|named| shorten_run(&named.run) == shorten_run(run));
+    let runs = match &named {
+        Some(run) => vec![run.clone()],
+        None => {
+            list_wiki_runs(workspace.vault.root(), Some(&workspace.name), usize::MAX).map_err(ToolError::internal)?
+        }
+    };
+    for run in runs {
         let short = shorten_run(&run.run).to_owned();
         let logged = by_run.remove(&run.run).or_else(|| by_run.remove(&short));
         let details = logged.as_ref().map(|entry| entry.bullets.join("\n").into());
@@ -163,13 +175,60 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             && until.is_none_or(|until| *at < until)
             && arguments.op.as_ref().is_none_or(|op| entry.op == *op)
             && arguments.status.as_ref().is_none_or(|status| entry.status.as_ref() == Some(status))
-            && wanted.as_ref().is_none_or(|run| entry.run.as_ref() == Some(run))
+            && (named.is_none() || entry.run.as_deref().is_some_and(is_wanted))
             && own.as_ref().is_none_or(|own| entry.run.as_ref().is_some_and(|run| own.contains(run)))
     });
-    entries.sort_by(|(a, _), (b, _)| b.cmp(a));
-    let truncated = entries.len() > limit;
-    let entries = entries.into_iter().take(limit).map(|(_, entry)| entry).collect();
-    answer_value(&HistoryResult { entries, truncated, run: details })
+    let filters = (&workspace.name, &arguments.op, &arguments.since, &arguments.until, &arguments.status);
+    let filters = (filters, arguments.mine, &arguments.run_id);
+    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
+    let after: Option<EntryPosition> = cursors.read(arguments.cursor.as_deref())?;
+    let mut rows: Vec<(EntryPosition, HistoryEntry)> = EntryPosition::number(entries);
+    rows.retain(|(position, _)| after.as_ref().is_none_or(|after| position > after));
+    let next = rows.get(limit).and(limit.checked_sub(1)).and_then(|last| rows.get(last));
+    let next = next.map(|(position, _)| position.to_string());
+    let rows = rows.into_iter().take(limit);
+    let rows = rows.map(|(position, row)| ListRow { row, position: position.to_string() });
+    let ListPart { rows, cursor } = cursors.cut(rows.collect(), next);
+    answer_value(&HistoryResult { entries: rows, truncated: cursor.is_some(), cursor, run: details })
+}
+
+/// Where an entry stands in a list that begins with the newest. Those of the same moment keep the order in which they were read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct EntryPosition {
+    at: Reverse<i64>,
+    /// From the oldest of this moment, so that a newer one moves none.
+    number: Reverse<usize>,
+}
+
+impl EntryPosition {
+    /// Sorts entries, newest first.
+    fn number(mut entries: Vec<(DateTime<Utc>, HistoryEntry)>) -> Vec<(Self, HistoryEntry)> {
+        entries.sort_by_key(|(at, _)| Reverse(*at));
+        let (mut numbered, mut of_moment): (Vec<(Self, HistoryEntry)>, usize) = (Vec::new(), 0);
+        for (at, entry) in entries.into_iter().rev() {
+            let at = Reverse(at.timestamp_millis());
+            of_moment = if numbered.last().is_some_and(|(last, _)| last.at == at) { of_moment + 1 } else { 0 };
+            numbered.push((Self { at, number: Reverse(of_moment) }, entry));
+        }
+        numbered.reverse();
+        numbered
+    }
+}
+
+impl Display for EntryPosition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.at.0, self.number.0)
+    }
+}
+
+impl FromStr for EntryPosition {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (at, number) = text.split_once(' ').ok_or(())?;
+        let (at, number) = (at.parse().map_err(|_| ())?, number.parse().map_err(|_| ())?);
+        Ok(Self { at: Reverse(at), number: Reverse(number) })
+    }
 }
 
 /// The short names of the caller's runs.
@@ -180,7 +239,7 @@ fn list_own_runs(call: &ToolCall, workspace: &Workspace<'_>) -> Result<BTreeSet<
 }
 
 /// What is known of a run of this workspace. What is staged and not submitted is shown to its caller alone.
-fn describe_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Result<RunDetails, ToolError> {
+fn describe_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Result<(WikiRunRow, RunDetails), ToolError> {
     let root = workspace.vault.root();
     let found = find_wiki_run(root, name).map_err(ToolError::internal)?;
     let Some(view) = found.filter(|view| view.row.wiki == workspace.name) else {
@@ -202,14 +261,13 @@ fn describe_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Resul
     if files.is_empty() && view.row.state == OPEN {
         files = list_open_files(call, workspace, name)?;
     }
-    let id = derive_record_id(ActionKind::Wiki, &view.row.run, &workspace.name);
-    let is_committed = matches!(view.row.state.as_str(), "committed" | "taken_back");
-    Ok(RunDetails {
-        run_id: view.row.run,
-        action: is_committed.then(|| id.to_string()),
+    let details = RunDetails {
+        run_id: view.row.run.clone(),
+        action: view.row.is_submitted().then(|| view.row.derive_action()),
         findings: view.findings.into_iter().map(OutsideWords).collect(),
         files,
-    })
+    };
+    Ok((view.row, details))
 }
 
 /// What an open run of the caller has staged so far.

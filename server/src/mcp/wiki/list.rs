@@ -6,6 +6,7 @@ use crate::mcp::cursor::ListState;
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
+use crate::mcp::tokens::keep_rows;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
@@ -36,11 +37,10 @@ struct ListArguments {
     path: Option<String>,
     #[serde(default)]
     sort: ListOrder,
-    /// How many are shown.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 500))]
     limit: u64,
-    /// Where the list goes on, from an earlier answer.
+    /// The cursor of an earlier answer, to go on.
     #[schemars(length(max = 80))]
     cursor: Option<String>,
 }
@@ -68,7 +68,6 @@ struct ListResult {
     entries: Vec<ListEntry>,
     /// How many files the glob means.
     total: u64,
-    /// Where the list goes on; absent at its end.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
 }
@@ -127,7 +126,7 @@ fn list(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             title: page.map(|page| page.title.as_str().into()),
         }
     });
-    let entries: Vec<ListEntry> = entries.collect();
+    let entries = keep_rows(entries.collect::<Vec<ListEntry>>());
     let cursor = state.next(offset + entries.len(), files.len());
     answer_value(&ListResult { entries, total: files.len() as u64, cursor })
 }

@@ -10,14 +10,16 @@ use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tokens::count_tokens;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind};
 use crate::mcp::workspace::{Workspace, WorkspaceFile};
-use crate::views::wiki::list_wiki_page_contents;
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::views::wiki::list_page_facts;
+use chrono::{TimeDelta, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use steward_domain::wiki::OVERVIEW_FILE;
-use steward_domain::wiki::page::{WikiPage, may_be_page};
+use steward_domain::wiki::page::may_be_page;
+use steward_vault::wiki::folder::PageFacts;
 use steward_vault::wiki::health::check_wiki;
 
 /// About as many bytes as a token has.
@@ -160,13 +162,13 @@ fn show_overview(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     };
     let needs_pages = has(OverviewPart::Recent) || has(OverviewPart::Pinned);
     let pages = match needs_pages {
-        true => list_wiki_page_contents(workspace.vault.root(), &workspace.name).map_err(ToolError::internal)?,
+        true => list_page_facts(workspace.vault.root(), &workspace.name).map_err(ToolError::internal)?,
         false => Vec::new(),
     };
     let tree = has(OverviewPart::Tree).then(|| list_folders(&files));
     let recent = has(OverviewPart::Recent).then(|| list_newest(&pages));
     let pinned = has(OverviewPart::Pinned)
-        .then(|| pages.iter().filter(|page| page.is_pinned()).filter_map(describe_page).collect());
+        .then(|| pages.iter().filter(|page| page.is_pinned).filter_map(describe_page).collect());
     let findings = has(OverviewPart::Findings).then(|| list_findings(&workspace)).transpose()?;
     let events = has(OverviewPart::Events).then(|| count_events(&workspace)).transpose()?;
     let (events, notice) = events.unzip();
@@ -218,21 +220,17 @@ fn count_events(workspace: &Workspace<'_>) -> Result<(Vec<SourceCount>, Option<S
     Ok((rows.collect(), chosen.notice))
 }
 
-fn find_updated_at(page: &WikiPage) -> Option<DateTime<Utc>> {
-    page.document.fields().get("updated_at")?.as_str()?.parse().ok()
-}
-
-fn list_newest(pages: &[WikiPage]) -> Vec<PageRow> {
-    let mut newest: Vec<&WikiPage> = pages.iter().filter(|page| page.file != OVERVIEW_FILE).collect();
-    newest.sort_by_cached_key(|page| std::cmp::Reverse(find_updated_at(page)));
+fn list_newest(pages: &[Arc<PageFacts>]) -> Vec<PageRow> {
+    let mut newest: Vec<&Arc<PageFacts>> = pages.iter().filter(|page| page.file != OVERVIEW_FILE).collect();
+    newest.sort_by_key(|page| std::cmp::Reverse(page.updated_at));
     newest.into_iter().filter_map(describe_page).take(MAX_RECENT).collect()
 }
 
-fn describe_page(page: &WikiPage) -> Option<PageRow> {
+fn describe_page(page: &Arc<PageFacts>) -> Option<PageRow> {
     Some(PageRow {
         path: to_path(&page.file)?,
         title: cut_text(&page.title, MAX_TITLE),
-        updated_at: find_updated_at(page).map(steward_domain::time::format_seconds),
+        updated_at: page.updated_at.map(steward_domain::time::format_seconds),
     })
 }
 

@@ -3,15 +3,17 @@
 //! Each file has a line with its path, hash and size, and then its words in a fence. What exceeds the tokens that were asked for is left out, and
 //! the line says where it goes on.
 
+use super::write::{RunChoice, open_run, refuse_change};
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::headings::{Heading, list_headings};
-use crate::mcp::paths::to_path;
+use crate::mcp::paths::{to_file, to_path};
 use crate::mcp::schema::describe_arguments;
 use crate::mcp::tokens::cut_to_tokens;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, check_range};
 use crate::mcp::workspace::Workspace;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use steward_domain::wiki::MAX_SOURCE_BYTES;
 use steward_domain::wiki::registry::hash_content;
 use steward_domain::wiki::source_text::find_format;
@@ -59,6 +61,9 @@ struct ReadArguments {
     #[serde(default = "default_tokens")]
     #[schemars(range(min = 100, max = 20_000))]
     max_tokens: u64,
+    /// Your own open run: what it staged stands in place of the pages.
+    #[schemars(length(max = 40))]
+    run_id: Option<String>,
 }
 
 fn default_tokens() -> u64 {
@@ -72,16 +77,26 @@ struct FileText {
     sha256: String,
     bytes: usize,
     text: String,
+    /// Whether it is what a run staged.
+    is_staged: bool,
 }
+
+/// What a run of the caller staged, by file; `None` for a page that it removes.
+type StagedTexts = BTreeMap<String, Option<String>>;
 
 fn read(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<ReadArguments>()?;
     let max_tokens = check_range("max_tokens", arguments.max_tokens, LEAST_TOKENS, MAX_TOKENS)?;
     let offset = check_range("offset", arguments.offset, 0, MAX_SOURCE_BYTES as u64)?;
-    let files = choose_files(&workspace, &arguments)?;
+    let staged = arguments.run_id.as_deref().map(|run| read_staged(call, &workspace, run)).transpose()?;
+    let staged = staged.unwrap_or_default();
+    let files = choose_files(&workspace, &arguments, &staged)?;
     let share = max_tokens / files.len().max(1);
     let render = |file: &String| -> Result<String, ToolError> {
-        let file = read_file(&workspace, file)?;
+        let file = match staged.get(file) {
+            Some(text) => describe_staged(file, text.as_deref())?,
+            None => read_file(&workspace, file)?,
+        };
         let mut text = file.text.as_str();
         if let Some(pages) = &arguments.pages {
             return Ok(render_file(&workspace, &file, &choose_pages(text, pages)?, offset, share));
@@ -102,14 +117,41 @@ fn read(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     Ok(ToolAnswer::Text(blocks.collect::<Result<_, _>>()?))
 }
 
-fn choose_files(workspace: &Workspace<'_>, arguments: &ReadArguments) -> Result<Vec<String>, ToolError> {
+/// The pages that an open run of the caller staged.
+fn read_staged(call: &ToolCall, workspace: &Workspace<'_>, run: &str) -> Result<StagedTexts, ToolError> {
+    let choice = RunChoice { run: Some(run), run_type: None, source: None };
+    let (session, _) = open_run(call, workspace, &choice)?;
+    let pages = session.list_pages().map_err(refuse_change)?;
+    Ok(pages.into_iter().map(|page| (page.file, page.after)).collect())
+}
+
+fn describe_staged(file: &str, text: Option<&str>) -> Result<FileText, ToolError> {
+    let path = to_path(file).unwrap_or_default();
+    let Some(text) = text else {
+        let what = format!("the run removes `{}`", shorten_outside(&path));
+        return Err(ToolError::new(ToolErrorCode::NotFound, what, "Read it without `run_id` as it is now"));
+    };
+    let sha256 = hash_content(text.as_bytes()).replacen("sha256:", "", 1);
+    Ok(FileText { path, sha256, bytes: text.len(), text: text.to_owned(), is_staged: true })
+}
+
+fn choose_files(
+    workspace: &Workspace<'_>,
+    arguments: &ReadArguments,
+    staged: &StagedTexts,
+) -> Result<Vec<String>, ToolError> {
+    // A page that only the run has cannot be found in the wiki.
+    let find = |path: &String| match to_file(path) {
+        Ok(file) if staged.contains_key(&file) => Ok(file),
+        _ => workspace.find_file(path),
+    };
     let bad =
         |what: &str| ToolError::new(ToolErrorCode::BadArguments, what, "Give `path` or `paths`, at most 20 files");
     match (&arguments.path, arguments.paths.as_slice()) {
         (Some(_), [_, ..]) => Err(bad("both `path` and `paths` are given")),
         (None, []) => Err(bad("no file is named")),
         (None, paths) if paths.len() > MAX_FILES => Err(bad("more than 20 files are named")),
-        (None, paths) => paths.iter().map(|path| workspace.find_file(path)).collect(),
+        (None, paths) => paths.iter().map(find).collect(),
         (Some(glob), []) if glob.contains(['*', '?']) => {
             let found = workspace.list_matching(glob)?;
             match found.len() {
@@ -118,7 +160,7 @@ fn choose_files(workspace: &Workspace<'_>, arguments: &ReadArguments) -> Result<
                 _ => Ok(found.into_iter().map(|file| file.file.path).collect()),
             }
         }
-        (Some(path), []) => Ok(vec![workspace.find_file(path)?]),
+        (Some(path), []) => Ok(vec![find(path)?]),
     }
 }
 
@@ -146,10 +188,10 @@ fn read_file(workspace: &Workspace<'_>, file: &str) -> Result<FileText, ToolErro
                 "`steward wiki lint` says more",
             )
         })?;
-        return Ok(FileText { path, sha256, bytes: size, text: text.as_str().to_owned() });
+        return Ok(FileText { path, sha256, bytes: size, text: text.as_str().to_owned(), is_staged: false });
     }
     match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Ok(FileText { path, sha256, bytes: size, text }),
+        Ok(text) if !text.contains('\0') => Ok(FileText { path, sha256, bytes: size, text, is_staged: false }),
         _ if find_format(file).is_some_and(|format| format.needs_reader()) => Err(refuse(
             ToolErrorCode::TextPending,
             format!("the text of `{shown}` was not read yet"),
@@ -169,8 +211,9 @@ fn render_file(workspace: &Workspace<'_>, file: &FileText, text: &str, offset: u
         true => format!(", goes on at offset {}", begin + cut.len()),
         false => String::new(),
     };
+    let state = if file.is_staged { "staged" } else { "live" };
     format!(
-        "{path}: sha256 {}, {} bytes, live{next}\n{}",
+        "{path}: sha256 {}, {} bytes, {state}{next}\n{}",
         file.sha256,
         file.bytes,
         workspace.vault.fences.wrap(&path, cut)

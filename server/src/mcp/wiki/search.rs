@@ -9,6 +9,7 @@ use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::{to_file, to_path};
 use crate::mcp::schema::{describe_arguments, describe_result};
+use crate::mcp::tokens::keep_rows;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::mcp::workspace::Workspace;
 use chrono::{DateTime, Utc};
@@ -16,14 +17,22 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Instant;
+use steward_domain::record::frontmatter::read_note;
 use steward_domain::wiki::log::read_log;
+use steward_domain::wiki::page::read_page;
 use steward_domain::wiki::search::{
-    PageFilter, PageHit, WordCounts, find_line, list_query_words, rank_texts, search_pages, split_words,
+    PageFilter, PageHit, WordCounts, WordMatch, find_line, list_page_words, list_query_words, rank_texts, search_pages,
+    split_words,
 };
-use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES};
+use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES};
 use steward_vault::wiki::grep::MAX_GREP_TIME;
 use steward_vault::wiki::raw_search::search_documents;
 use tokio::runtime::Handle;
+
+/// Of so many pages that hold one word those are chosen that hold all.
+const MAX_CANDIDATES: usize = 500;
+/// About as many bytes as a token has.
+const BYTES_OF_TOKEN: usize = 4;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "search",
@@ -47,12 +56,19 @@ struct SearchArguments {
     /// Pages or documents alone whose path begins like this, such as `wiki/concepts/`.
     #[schemars(length(max = 512))]
     path: Option<String>,
-    /// Pages with this tag alone.
-    #[schemars(length(max = 96))]
-    tag: Option<String>,
+    /// Pages with all of these tags alone.
+    #[serde(default)]
+    #[schemars(length(max = 8), inner(length(max = 96)))]
+    tags: Vec<String>,
     /// Entries of the log, or events, from this day or moment on, such as `2026-11-22`.
     #[schemars(length(max = 40))]
     after: Option<String>,
+    /// And before this one.
+    #[schemars(length(max = 40))]
+    before: Option<String>,
+    /// Of pages and documents: those with `any` word, `all`, or the `phrase`.
+    #[serde(default, rename = "match")]
+    matching: WordMatching,
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: u64,
@@ -72,6 +88,27 @@ enum SearchKind {
     Raw,
     Log,
     Event,
+}
+
+/// Which texts are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum WordMatching {
+    #[default]
+    Any,
+    All,
+    Phrase,
+}
+
+impl From<WordMatching> for WordMatch {
+    fn from(matching: WordMatching) -> Self {
+        match matching {
+            WordMatching::Any => Self::Any,
+            WordMatching::All => Self::All,
+            WordMatching::Phrase => Self::Phrase,
+        }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -95,6 +132,11 @@ struct SearchHit {
     score: f64,
     /// Outside words: the first line that holds one of the words.
     snippet: OutsideWords,
+    /// Its line in the page, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tokens: Option<u64>,
     /// When the entry of the log was made, or the event happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     at: Option<String>,
@@ -104,7 +146,7 @@ fn search(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<SearchArguments>()?;
     let limit = check_range("limit", arguments.limit, 1, 100)?;
     if arguments.kind == SearchKind::Log {
-        return answer_value(&SearchResult { hits: search_log(&workspace, &arguments, limit)?, notice: None });
+        return answer_value(&fit_hits(search_log(&workspace, &arguments, limit)?, None));
     }
     if list_query_words(&arguments.query).is_empty() {
         let fix = "Give words; `list` shows all pages";
@@ -115,34 +157,82 @@ fn search(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         SearchKind::Event => return answer_value(&search_events(call, &workspace, &arguments, limit)?),
         SearchKind::Wiki | SearchKind::Log => {}
     }
-    let SearchArguments { query, path, tag, .. } = arguments;
-    let path = path.map(|path| to_file(&format!("{}x", path.trim_start_matches('/')))).transpose()?;
+    answer_value(&search_wiki(&workspace, &arguments, limit)?)
+}
+
+/// Searches the pages. A search for all words, for a phrase or for several tags looks at the best pages that hold one word.
+fn search_wiki(
+    workspace: &Workspace<'_>,
+    arguments: &SearchArguments,
+    limit: usize,
+) -> Result<SearchResult, ToolError> {
+    let SearchArguments { query, path, tags, .. } = arguments;
+    let path = path.as_ref().map(|path| to_file(&format!("{}x", path.trim_start_matches('/')))).transpose()?;
     let filter = PageFilter {
         kind: None,
-        tag,
+        tag: tags.first().cloned(),
         path: path.map(|mut path| {
             path.pop();
             path
         }),
     };
-    let (found, notice) = match search_index(&workspace, &query, &filter, limit) {
+    let is_narrow = arguments.matching != WordMatching::Any || tags.len() > 1;
+    let looked_at = if is_narrow { MAX_CANDIDATES } else { limit };
+    let (found, mut notice) = match search_index(workspace, query, &filter, looked_at) {
         Some(hits) => (hits, None),
         None => {
-            let hits = search_pages(&workspace.folder.read().pages, &query, &filter, limit);
+            let hits = search_pages(&workspace.folder.read().pages, query, &filter, looked_at);
             (hits, Some("no_index".to_owned()))
         }
     };
+    if is_narrow && found.len() == MAX_CANDIDATES {
+        notice = Some(format!("cut: of the pages that hold one word the best {MAX_CANDIDATES} were looked at"));
+    }
+    let words = list_query_words(query);
     let hits = found.into_iter().filter_map(|hit| {
+        let text = workspace.folder.read_text(&hit.file, MAX_PAGE_BYTES).ok().flatten()?;
+        if is_narrow {
+            let page = read_page(&hit.file, text.as_bytes()).page?;
+            let fits = WordMatch::from(arguments.matching).fits(list_page_words(&page), query);
+            if !fits || !tags.iter().all(|tag| page.tags.contains(tag)) {
+                return None;
+            }
+        }
         Some(SearchHit {
             path: to_path(&hit.file)?,
             kind: hit.kind.into(),
             title: hit.title.into(),
             score: round_score(hit.score),
             snippet: hit.passage.into(),
+            line: find_body_line(&text, &words),
+            tokens: Some(estimate_tokens(text.len())),
             at: None,
         })
     });
-    answer_value(&SearchResult { hits: hits.collect(), notice })
+    Ok(fit_hits(hits.take(limit).collect(), notice))
+}
+
+/// The number of the first line below the frontmatter that holds one of the words.
+fn find_body_line(text: &str, words: &BTreeSet<String>) -> Option<u64> {
+    let body = read_note(text.as_bytes()).ok().map_or(0, |note| text.len().saturating_sub(note.body().len()));
+    let above = text.get(..body).map_or(0, |above| above.matches('\n').count());
+    let holds = |line: &str| split_words(line).any(|word| words.contains(&word));
+    let at = text.lines().skip(above).position(holds)?;
+    Some((above + at + 1) as u64)
+}
+
+/// About as many tokens: a quarter of the bytes.
+fn estimate_tokens(bytes: usize) -> u64 {
+    bytes.div_ceil(BYTES_OF_TOKEN) as u64
+}
+
+/// The hits that fit into an answer.
+fn fit_hits(hits: Vec<SearchHit>, notice: Option<String>) -> SearchResult {
+    let found = hits.len();
+    let hits = keep_rows(hits);
+    let cut = || format!("cut: {} of {found} hits are shown. Narrow the path or lower the limit", hits.len());
+    let notice = if hits.len() < found { Some(cut()) } else { notice };
+    SearchResult { hits, notice }
 }
 
 /// Searches the documents. Whoever reads many files at once takes the room for it.
@@ -155,7 +245,13 @@ fn search_raw(
     let _permit = call.admit_more(CallCost::Heavy)?;
     let begin = arguments.path.as_deref().unwrap_or_default().trim_start_matches('/');
     let is_meant = |file: &str| to_path(file).is_some_and(|path| path.starts_with(begin));
-    let found = search_documents(&workspace.folder, &arguments.query, Instant::now() + MAX_GREP_TIME, is_meant);
+    let found = search_documents(
+        &workspace.folder,
+        &arguments.query,
+        arguments.matching.into(),
+        Instant::now() + MAX_GREP_TIME,
+        is_meant,
+    );
     let hits = found.hits.into_iter().take(limit).filter_map(|hit| {
         Some(SearchHit {
             path: to_path(&hit.path)?,
@@ -163,11 +259,13 @@ fn search_raw(
             title: hit.title.into(),
             score: round_score(hit.score),
             snippet: hit.passage.into(),
+            line: None,
+            tokens: None,
             at: None,
         })
     });
     let notice = found.is_cut.then(|| "cut: not all documents were searched. Narrow the path".to_owned());
-    Ok(SearchResult { hits: hits.collect(), notice })
+    Ok(fit_hits(hits.collect(), notice))
 }
 
 /// Searches the newest events of the wiki's streams.
@@ -179,7 +277,8 @@ fn search_events(
 ) -> Result<SearchResult, ToolError> {
     let _permit = call.admit_more(CallCost::Heavy)?;
     let words = list_query_words(&arguments.query);
-    let selection = EventSelection { since: arguments.after.as_deref(), ..EventSelection::default() };
+    let (since, until) = (arguments.after.as_deref(), arguments.before.as_deref());
+    let selection = EventSelection { since, until, ..EventSelection::default() };
     let mut chosen = choose_events(workspace, selection)?;
     let read = chosen.read_from(workspace, 0, usize::MAX, |chosen, event| {
         let text = [event.subject.as_deref(), event.author.as_deref(), Some(&event.text)];
@@ -190,6 +289,8 @@ fn search_events(
             title: find_title(&event).into(),
             score: 0.0,
             snippet: find_line(&text, &words).into(),
+            line: None,
+            tokens: None,
             at: Some(steward_domain::time::format_seconds(chosen.listed.at)),
         };
         Some((hit, WordCounts::new(split_words(&text), &words)))
@@ -201,7 +302,7 @@ fn search_events(
     // Events of the same rank stay newest first.
     hits.sort_by(|a, b| b.score.total_cmp(&a.score));
     hits.truncate(limit);
-    Ok(SearchResult { hits, notice: chosen.notice })
+    Ok(fit_hits(hits, chosen.notice))
 }
 
 /// Digits that say nothing are left out.
@@ -221,6 +322,7 @@ fn search_log(
     limit: usize,
 ) -> Result<Vec<SearchHit>, ToolError> {
     let after = arguments.after.as_deref().map(read_moment).transpose()?;
+    let before = arguments.before.as_deref().map(read_moment).transpose()?;
     let log = workspace.folder.read_text(LOG_FILE, MAX_GENERATED_BYTES).map_err(ToolError::internal)?;
     let wanted = list_query_words(&arguments.query);
     let mut entries = read_log(&log.unwrap_or_default()).entries;
@@ -228,7 +330,8 @@ fn search_log(
     entries.retain(|entry| {
         let lines = std::iter::once(&entry.subject).chain(&entry.bullets);
         let held: BTreeSet<String> = lines.flat_map(|line| split_words(line)).collect();
-        wanted.is_subset(&held) && after.is_none_or(|after| entry.at >= after)
+        let is_then = after.is_none_or(|after| entry.at >= after) && before.is_none_or(|before| entry.at < before);
+        wanted.is_subset(&held) && is_then
     });
     let hits = entries.into_iter().take(limit).map(|entry| SearchHit {
         path: "wiki/log.md".to_owned(),
@@ -236,6 +339,8 @@ fn search_log(
         title: entry.subject.into(),
         score: 0.0,
         snippet: entry.bullets.join("\n").into(),
+        line: None,
+        tokens: None,
         at: Some(steward_domain::time::format_seconds(entry.at)),
     });
     Ok(hits.collect())

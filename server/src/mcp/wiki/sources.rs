@@ -38,7 +38,6 @@ struct SourcesArguments {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 500))]
     limit: u64,
-    /// Where the list goes on, from an earlier answer.
     #[schemars(length(max = 80))]
     cursor: Option<String>,
 }

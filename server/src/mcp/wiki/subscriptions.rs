@@ -27,7 +27,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
 struct SubscriptionsArguments {
     #[serde(default)]
     status: ItemStatus,
-    /// A stream of the wiki, such as `imap:work`.
+    /// A stream, such as `imap:work`.
     #[schemars(length(max = 140))]
     adapter: Option<String>,
     /// From this day or moment on.
@@ -36,7 +36,6 @@ struct SubscriptionsArguments {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 200))]
     limit: u64,
-    /// Where the list goes on, from an earlier answer.
     #[schemars(length(max = 80))]
     cursor: Option<String>,
 }
@@ -59,10 +58,9 @@ enum ItemStatus {
 struct SubscriptionsResult {
     items: Vec<SubscriptionItem>,
     total: u64,
-    /// `no_streams`, `no_index` or `cut`, and what to do.
+    /// `no_streams`, `no_index` or `cut`.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
-    /// Where the list goes on.
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
 }

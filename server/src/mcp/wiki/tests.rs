@@ -1,5 +1,6 @@
 mod bench;
 mod git;
+mod paging;
 mod streams;
 
 use super::*;
@@ -12,7 +13,7 @@ use sha2::{Digest, Sha256};
 const MAX_LIST_TOKENS: usize = 10_000;
 const MAX_DESCRIPTION_TOKENS: usize = 250;
 /// The hash of the list, so that no description changes unseen. A change of it belongs into the changelog.
-const LIST_SHA256: &str = "f438fa2bc43e64e969b6f47a5f3aaa95c8980d1ef57e2dd64fe02ce281c72d8d";
+const LIST_SHA256: &str = "554e6feb4156f57df81270bb99c0e8639ebaf62f4f494468ba8d1363abfe2570";
 
 fn list_tools() -> Vec<Tool> {
     WIKI_TOOLS.iter().map(ToolDefinition::describe).collect()

@@ -44,7 +44,7 @@ struct TimelineArguments {
     /// Before this day or moment; now without it.
     #[schemars(length(max = 40))]
     until: Option<String>,
-    /// A stream of the wiki, such as `imap:work`.
+    /// A stream, such as `imap:work`.
     #[schemars(length(max = 140))]
     source: Option<String>,
 }
@@ -64,9 +64,9 @@ enum TimelineGrain {
 struct TimelineResult {
     /// Newest first.
     buckets: Vec<TimelineBucket>,
-    /// Whether older ones are left out, because an answer has no room for them.
+    /// Whether older ones are left out.
     truncated: bool,
-    /// `no_streams`, `no_index` or `cut`, and what to do.
+    /// `no_streams`, `no_index` or `cut`.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }

@@ -6,6 +6,7 @@
 use super::shorten_run;
 use chrono::{DateTime, TimeDelta, Utc};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use steward_domain::record::frontmatter;
 use steward_domain::wiki::log::{LogEntry, LogType, read_log};
 use steward_domain::wiki::manifest::EffectiveManifest;
@@ -15,11 +16,11 @@ use steward_domain::wiki::template::CONTRACT;
 use steward_domain::wiki::{GUIDE_FILE, MANIFEST_FILE, OVERVIEW_FILE, SOURCES_FOLDER};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::accept::{AcceptedFiles, find_accepted, read_acceptable};
-use steward_vault::wiki::folder::{WikiContents, WikiFolder};
+use steward_vault::wiki::folder::{PageFacts, WikiFolder, WikiOutline};
 use steward_vault::wiki::metrics::read_metrics;
 use steward_vault::wiki::pending::list_pending;
 use steward_vault::wiki::staged::{RunState, StagedRunSummary, StagedRuns};
-use steward_vault::wiki::state::{ReadWikiError, WikiPages, find_wiki_folder, read_manifest, read_wiki_pages};
+use steward_vault::wiki::state::{ReadOutline, ReadWikiError, find_wiki_folder, read_manifest, read_wiki_outline};
 
 /// How many entries of the log are shown.
 const LOG_ENTRIES: usize = 15;
@@ -166,7 +167,8 @@ pub(crate) fn read_wiki_contract(root: &VaultRoot, wiki: &str) -> Result<WikiCon
 /// [`ReadWikiError`].
 pub(crate) fn read_wiki_guide(root: &VaultRoot, wiki: &str, now: DateTime<Utc>) -> Result<WikiGuide, ReadWikiError> {
     let path = find_wiki_folder(root, wiki)?;
-    let WikiPages { contents, manifest, accepted } = read_wiki_pages(root, wiki, &path)?;
+    let ReadOutline { outline: WikiOutline { contents, pages }, manifest, accepted } =
+        read_wiki_outline(root, wiki, &path)?;
     let folder = WikiFolder::open(&root.path().join(&path))
         .map_err(|source| ReadWikiError::Io { path: path.clone(), source })?;
     let entries = read_log(contents.log.as_deref().unwrap_or_default()).entries;
@@ -182,8 +184,8 @@ pub(crate) fn read_wiki_guide(root: &VaultRoot, wiki: &str, now: DateTime<Utc>) 
     let (overview, is_overview_cut) = read_overview(&folder);
     let index = contents.index.as_deref().unwrap_or_default();
     let situation = WikiSituation {
-        pages: contents.pages.iter().filter(|page| page.file != OVERVIEW_FILE).count(),
-        topics: count_topics(&contents),
+        pages: pages.iter().filter(|page| page.file != OVERVIEW_FILE).count(),
+        topics: count_topics(&pages),
         raw_files: contents.files.range(format!("{SOURCES_FOLDER}/")..format!("{SOURCES_FOLDER}0")).count(),
         new_sources: pending.len(),
         last_ingest: ingest.map(|entry| entry.at),
@@ -281,10 +283,10 @@ fn list_unreviewed(root: &VaultRoot, folder: &str, accepted: Option<&AcceptedFil
     files.filter(is_other).collect()
 }
 
-fn count_topics(contents: &WikiContents) -> Vec<TopicCount> {
+fn count_topics(pages: &[Arc<PageFacts>]) -> Vec<TopicCount> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for page in contents.pages.iter().filter(|page| page.file != OVERVIEW_FILE) {
-        *counts.entry(page.topic()).or_default() += 1;
+    for page in pages.iter().filter(|page| page.file != OVERVIEW_FILE) {
+        *counts.entry(&page.topic).or_default() += 1;
     }
     let mut topics: Vec<TopicCount> =
         counts.into_iter().map(|(topic, pages)| TopicCount { topic: topic.to_owned(), pages }).collect();

@@ -6,12 +6,13 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::collections::BTreeSet;
+use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::GRAPH_FILE;
 use steward_domain::wiki::details::{ClaimRecord, FileRecord, RecordedContent};
 use steward_domain::wiki::merge::{DiffLine, list_diff_lines};
 use steward_domain::wiki::plan::RunFile;
-use steward_domain::wiki::run::RunId;
+use steward_domain::wiki::run::{RunId, derive_record_id};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::runs::{
     RunDetails, RunSummary, find_rejected_runs, find_run_records, list_newest_runs, list_rejected_runs,
@@ -25,6 +26,8 @@ use utoipa::ToSchema;
 const COMMITTED: &str = "committed";
 /// The state of one that was taken back.
 const TAKEN_BACK: &str = "taken_back";
+/// The state of one that is checked.
+const VERIFYING: &str = "verifying";
 
 /// A run in a list.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -49,6 +52,24 @@ impl WikiRunRow {
     #[must_use]
     pub fn short(&self) -> &str {
         shorten_run(&self.run)
+    }
+
+    /// Whether it was committed, and perhaps taken back since.
+    #[must_use]
+    pub fn is_committed(&self) -> bool {
+        matches!(self.state.as_str(), COMMITTED | TAKEN_BACK)
+    }
+
+    /// Whether its writer has ended: it was committed, is checked, or waits for a person.
+    #[must_use]
+    pub fn is_submitted(&self) -> bool {
+        self.waits || self.is_committed() || self.state == VERIFYING
+    }
+
+    /// The id of the action that its audit record is, or will be when it is committed.
+    #[must_use]
+    pub fn derive_action(&self) -> String {
+        derive_record_id(ActionKind::Wiki, &self.run, &self.wiki).to_string()
     }
 
     /// Its state in the words of the screens.
@@ -299,6 +320,14 @@ fn show_staged(file: &RunFile) -> WikiRunFile {
     let text = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let (before, after) = (text(&file.before), text(&file.after));
     show_file(file.path.file().to_owned(), before.as_deref(), after.as_deref())
+}
+
+/// The lines that a file loses, and those that it gains.
+pub(crate) fn list_run_lines(file: &RunFile) -> (Vec<String>, Vec<String>) {
+    let (lost, gained): (Vec<_>, Vec<_>) =
+        show_staged(file).lines.into_iter().partition(|line| line.side == DiffSide::Before);
+    let texts = |lines: Vec<RunDiffLine>| lines.into_iter().map(|line| line.text).collect();
+    (texts(lost), texts(gained))
 }
 
 /// What a run adds to the graph, shown as for a run that was committed.

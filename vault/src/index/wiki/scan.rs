@@ -9,10 +9,11 @@ use crate::wiki::folder::{FileStat, ReadFault, WikiFolder};
 use crate::wiki::threads::map_in_threads;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::claims::read_claims;
-use steward_domain::wiki::page::{WikiPage, read_page};
+use steward_domain::wiki::page::{WikiPage, may_be_page, read_page};
 use steward_domain::wiki::search::{is_searchable, list_page_words};
 use steward_domain::wiki::{LOG_FILE, MAX_PAGE_BYTES};
 
@@ -64,28 +65,45 @@ struct ProvenanceRow {
     source: String,
 }
 
-/// Lists what changed in a wiki; `None` while a commit is under way. With `everything`, each file is to be read.
-pub(super) fn list_changes(
-    root: &VaultRoot,
-    wiki: &WikiFolder,
-    mut known: HashMap<String, KnownPage>,
-    everything: bool,
-) -> io::Result<Option<WikiChanges>> {
-    if is_committing(root)? {
-        return Ok(None);
-    }
-    let mut changes = WikiChanges { log: wiki.stat(LOG_FILE), ..WikiChanges::default() };
-    for file in wiki.list_page_files() {
-        let known = known.remove(&file);
-        // Gone since the listing: the next scan removes its rows.
-        let Some(stat) = wiki.stat(&file) else { continue };
-        if everything || known.is_none_or(|known| known.stat != stat) {
-            changes.to_read.push((file, stat));
+/// The files of a wiki that may be pages, at one moment.
+#[derive(Debug)]
+pub(super) struct PageListing {
+    files: Vec<(String, FileStat)>,
+    log: Option<FileStat>,
+}
+
+impl PageListing {
+    /// Lists the files; `None` while a commit is under way.
+    pub(super) fn read(root: &VaultRoot, wiki: &WikiFolder) -> io::Result<Option<Self>> {
+        if is_committing(root)? {
+            return Ok(None);
         }
+        let log = wiki.stat(LOG_FILE);
+        let mut files = wiki.list_stats();
+        files.retain(|(file, _)| may_be_page(file));
+        Ok(Some(Self { files, log }))
     }
-    changes.gone = known.into_keys().collect();
-    changes.gone.sort();
-    Ok(Some(changes))
+
+    /// A number that is the same as long as no file is another one.
+    pub(super) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.files.hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// How the files differ from what the index knows. With `everything`, each file is to be read.
+    pub(super) fn compare(self, mut known: HashMap<String, KnownPage>, everything: bool) -> WikiChanges {
+        let mut changes = WikiChanges { log: self.log, ..WikiChanges::default() };
+        for (file, stat) in self.files {
+            let known = known.remove(&file);
+            if everything || known.is_none_or(|known| known.stat != stat) {
+                changes.to_read.push((file, stat));
+            }
+        }
+        changes.gone = known.into_keys().collect();
+        changes.gone.sort();
+        changes
+    }
 }
 
 /// Whether nothing was committed since the changes were listed.

@@ -3,7 +3,8 @@
 //! The pages that changed are written in one transaction for each few hundred files, so that a reader sees a run as a
 //! whole or not at all. A wiki that did not change costs a listing of its files and writes nothing.
 
-use super::scan::{self, KnownPage, PageRows, WikiChanges};
+use super::ScannedWiki;
+use super::scan::{self, KnownPage, PageListing, PageRows, WikiChanges};
 use crate::files::root::VaultRoot;
 use crate::index::store::check::{DifferenceKind, IndexDifference};
 use crate::index::store::files::ScanDepth;
@@ -13,10 +14,10 @@ use crate::index::{Index, IndexError, VaultProblem};
 use crate::wiki::create::{WIKIS_FOLDER, list_wikis};
 use crate::wiki::folder::{FileStat, WikiFolder};
 use sqlx::{AssertSqlSafe, SqliteConnection};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 /// How often a wiki is read anew because a run was committed meanwhile. The next scan tries again.
 const TRIES: usize = 3;
@@ -135,18 +136,26 @@ impl Index {
         let id = self.find_or_add_wiki(name).await?;
         let wiki = Arc::new(WikiFolder::open(folder).map_err(failed)?);
         for _ in 0..TRIES {
-            let known = self.read_known_pages(id).await?;
-            let (own_root, own_wiki, hashes) = (root.clone(), Arc::clone(&wiki), known.clone());
-            let list = move || scan::list_changes(&own_root, &own_wiki, hashes, depth != ScanDepth::Stat);
-            let Some(changes) = tokio::task::spawn_blocking(list).await?.map_err(failed)? else { return Ok(()) };
-            if changes.to_read.is_empty() && changes.gone.is_empty() {
+            let (own_root, own_wiki) = (root.clone(), Arc::clone(&wiki));
+            let list = move || PageListing::read(&own_root, &own_wiki);
+            let Some(listing) = tokio::task::spawn_blocking(list).await?.map_err(failed)? else { return Ok(()) };
+            let scanned = ScannedWiki { id, digest: listing.digest() };
+            if depth == ScanDepth::Stat && self.lock_scanned_wikis().get(name) == Some(&scanned) {
                 return Ok(());
             }
-            if self.write_changes(root, &wiki, id, changes, depth, &known).await? {
+            let known = self.read_known_pages(id).await?;
+            let changes = listing.compare(known.clone(), depth != ScanDepth::Stat);
+            let is_same = changes.to_read.is_empty() && changes.gone.is_empty();
+            if is_same || self.write_changes(root, &wiki, id, changes, depth, &known).await? {
+                self.lock_scanned_wikis().insert(name.to_owned(), scanned);
                 return Ok(());
             }
         }
         Ok(())
+    }
+
+    fn lock_scanned_wikis(&self) -> MutexGuard<'_, BTreeMap<String, ScannedWiki>> {
+        self.scanned_wikis.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads the changed files and writes their rows. Returns whether nothing was committed meanwhile.

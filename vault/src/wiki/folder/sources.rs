@@ -57,6 +57,18 @@ impl WikiFolder {
             }
         }
         wiki.sources = sources;
+        self.read_provenance_file(wiki);
+    }
+
+    /// Reads what is known of the sources, without a look at their files.
+    pub(super) fn read_registry(&self, wiki: &mut WikiContents) {
+        let Some(sources) = self.read_registered(wiki) else { return };
+        wiki.sources = sources;
+        self.read_provenance_file(wiki);
+    }
+
+    /// Reads which sources became pages.
+    fn read_provenance_file(&self, wiki: &mut WikiContents) {
         match self.read_text(PROVENANCE_FILE, MAX_GENERATED_BYTES) {
             Ok(None) => {}
             Ok(Some(text)) => match read_provenance(&text) {

@@ -34,7 +34,7 @@ pub(super) fn run(wiki: &OpenedWiki, arguments: GrepArguments, out: CommandOutpu
     };
     let folder = open_folder(&wiki.folder)?;
     let is_meant = |file: &str| path.as_ref().is_none_or(|path| path.matches(file));
-    let request = GrepRequest { pattern, context, limit };
+    let request = GrepRequest { pattern, context, limit, after: None };
     let outcome = grep_wiki(&folder, &request, Instant::now() + MAX_GREP_TIME, is_meant);
     out.print_value(&outcome, || describe(&outcome, context > 0))?;
     Ok(CommandExit::Ok)

@@ -71,6 +71,12 @@ async fn commits_are_listed_shown_and_blamed() {
     let vault = bench.open([attach("acme", &[], &[("infra", repository.path())])]);
     let log = ask(&vault, "git_log", json!({})).await;
     assert_eq!(subjects(&log), ["Change login", "Add a file", "Add login (#12)"]);
+    let first_part = ask(&vault, "git_log", json!({"limit": 2})).await;
+    let more = json!({"limit": 2, "cursor": first_part["cursor"]});
+    repository.git(&["commit", "--quiet", "--allow-empty", "--message", "Newer"]);
+    let second_part = ask(&vault, "git_log", more).await;
+    assert_eq!((subjects(&second_part), &second_part["truncated"]), (vec!["Add login (#12)"], &json!(false)));
+    repository.git(&["reset", "--quiet", "--hard", &third]);
     assert_eq!(
         (&log["commits"][2]["sha"], &log["commits"][2]["body"]),
         (&json!(first), &json!("With a body.\\u{1f}/\nEnd."))

@@ -118,13 +118,16 @@ fn describe_outcome(
 ) -> Result<ChangeResult, ToolError> {
     let short = shorten_run(run);
     let describe = |state: &str, next: String| ChangeResult::of_run(run, state, next);
+    let submitted = |state: &str, next: String| ChangeResult {
+        action: Some(derive_record_id(ActionKind::Wiki, run, &workspace.name).to_string()),
+        ..describe(state, next)
+    };
     Ok(match outcome {
         Ok(IngestOutput::Committed { notes, .. }) => ChangeResult {
-            action: Some(derive_record_id(ActionKind::Wiki, run, &workspace.name).to_string()),
             warnings: notes.into_iter().map(OutsideWords).collect(),
-            ..describe("committed", format!("Done. `steward wiki runs revert {short}` takes it back"))
+            ..submitted("committed", format!("Done. `steward wiki runs revert {short}` takes it back"))
         },
-        Ok(IngestOutput::Pending { .. }) => describe(
+        Ok(IngestOutput::Pending { .. }) => submitted(
             "pending",
             format!(
                 "A person decides about it: `steward wiki runs approve {short}`, or its page in the dashboard. `history(run_id=\"{short}\")` shows why it waits"
@@ -144,7 +147,7 @@ fn describe_outcome(
             ChangeResult { warnings: vec![OutsideWords(message)], ..describe(state, next) }
         }
         Err(ResolutionRequestError::Late { .. }) => {
-            describe("verifying", format!("It goes on without you. Ask `history(run_id=\"{short}\")` in a minute"))
+            submitted("verifying", format!("It goes on without you. Ask `history(run_id=\"{short}\")` in a minute"))
         }
         Err(error @ (ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. })) => {
             let what = format!("the run is open as before: {}", show_reason(&error.to_string()));

@@ -1,0 +1,135 @@
+//! Runs of wikis among the actions of the stewards: by their action ids they are found, previewed and resolved like any other.
+
+use super::facts::open_views;
+use super::lines::ActionLine;
+use crate::http::serving::ServerEndpoint;
+use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
+use crate::mcp::outside::OutsideWords;
+use crate::mcp::steward::preview::{FieldChange, PreviewResult};
+use crate::mcp::tool::ToolCall;
+use crate::views::wiki::{WikiRunRow, list_run_lines, list_wiki_runs};
+use chrono::{DateTime, Utc};
+use steward_domain::action::audit::ActionKind;
+use steward_domain::record::path::RecordPath;
+use steward_domain::wiki::rollback::EditedPages;
+use steward_vault::wiki::revert::{RevertError, preview_revert};
+use steward_vault::wiki::runs::find_run_records;
+use steward_vault::wiki::staged::StagedRuns;
+
+/// The number of a refusal because of how things stand, as the other interfaces have it.
+const CONFLICT: u64 = 409;
+/// The most lines of a page that a preview shows.
+const MAX_LINES: usize = 40;
+
+/// The run of an action, if there is one and its workspace is seen.
+pub(super) fn find_wiki_run(call: &ToolCall, action: &str) -> Result<Option<WikiRunRow>, ToolError> {
+    let rows = list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX);
+    Ok(rows.map_err(ToolError::internal)?.into_iter().find(|row| row.derive_action() == action))
+}
+
+/// The runs that wait, and those that were committed or taken back since a moment, newest first.
+pub(super) fn list_news(call: &ToolCall, since: DateTime<Utc>) -> Result<Vec<WikiRunRow>, ToolError> {
+    let rows = list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX);
+    let mut rows = rows.map_err(ToolError::internal)?;
+    rows.retain(|row| row.waits || (row.is_committed() && row.at >= since));
+    Ok(rows)
+}
+
+/// How many runs wait for a person.
+pub(super) fn count_waiting_runs(call: &ToolCall) -> Result<u64, ToolError> {
+    let staged = StagedRuns::new(call.vault.root()).list().map_err(ToolError::internal)?;
+    Ok(staged.iter().filter(|run| run.status.waits).count() as u64)
+}
+
+impl ActionLine {
+    pub(super) fn of_wiki_run(row: &WikiRunRow) -> Self {
+        let disposition = match row {
+            row if row.is_committed() => "live",
+            row if row.is_submitted() => "pending",
+            _ => "recorded",
+        };
+        Self {
+            id: row.derive_action(),
+            kind: ActionKind::Wiki.as_str().to_owned(),
+            at: steward_domain::time::format_seconds(row.at),
+            target: format!("wiki/{}", row.wiki).into(),
+            decision: row.run_type.clone(),
+            confidence: None,
+            disposition: disposition.to_owned(),
+            field: Some(format!("run {}", row.short())),
+            before: None,
+            after: Some(row.what.as_str().into()),
+            waits: row.waits,
+            undo_until: None,
+            resolution: row.reverted_by.as_ref().map(|_| row.state.clone()),
+            resolves: None,
+            by: None,
+        }
+    }
+}
+
+/// Refuses what a person alone decides, with the address where they do.
+pub(super) fn refuse_without_person(call: &ToolCall, row: &WikiRunRow) -> ToolError {
+    let short = row.short();
+    let what = format!("the run {short} waits for a person, so there is nothing to undo yet");
+    let fix = match find_address(call, row) {
+        Some(address) => format!("Show them {address}, where they approve or reject it"),
+        None => format!("They decide by `steward wiki runs approve {short}` or `steward wiki runs reject {short}`"),
+    };
+    ToolError::new(ToolErrorCode::NeedsHuman, what, fix)
+}
+
+/// The page of a run, if a dashboard runs.
+pub(super) fn find_address(call: &ToolCall, row: &WikiRunRow) -> Option<String> {
+    let views = open_views(call).ok()?;
+    let endpoint = ServerEndpoint::find_for_vault(views.root(), views.state_dir())?;
+    Some(format!("{}/wikis/{}/runs/{}", endpoint.build_address(false), row.wiki, row.short()))
+}
+
+/// What taking a run back would do now.
+pub(super) fn preview_wiki_undo(call: &ToolCall, row: &WikiRunRow) -> Result<PreviewResult, ToolError> {
+    if !row.is_committed() {
+        let refusal = format!("the run {} was not committed: it is {}", row.short(), row.state);
+        return Ok(PreviewResult {
+            refused: Some(CONFLICT),
+            refusal: Some(refusal.into()),
+            ..PreviewResult::default()
+        });
+    }
+    let root = call.vault.root();
+    let records = find_run_records(root, &row.run).map_err(ToolError::internal)?;
+    let [record]: [RecordPath; 1] =
+        records.try_into().map_err(|_| ToolError::internal("the record of the run is missing"))?;
+    let path = |file: &str| format!("wiki/{}/{file}", row.wiki);
+    match preview_revert(root, &record, EditedPages::Refuse, Utc::now()) {
+        Ok(preview) => {
+            let change = |file| {
+                let (now, after) = list_run_lines(file);
+                FieldChange { field: path(file.path.file()), now: cut_lines(now), after: cut_lines(after) }
+            };
+            let keep = |kept: &steward_domain::wiki::rollback::KeptPage| FieldChange {
+                field: path(&kept.file),
+                now: Some(kept.reason.to_string().into()),
+                after: None,
+            };
+            Ok(PreviewResult {
+                fields: preview.files.iter().map(change).collect(),
+                kept: preview.kept.iter().map(keep).collect(),
+                ..PreviewResult::default()
+            })
+        }
+        Err(e @ (RevertError::Conflicts(_) | RevertError::Nothing(_) | RevertError::Again(_))) => Ok(PreviewResult {
+            refused: Some(CONFLICT),
+            refusal: Some(show_reason(&e.to_string()).into()),
+            ..PreviewResult::default()
+        }),
+        Err(e) => Err(ToolError::internal(e)),
+    }
+}
+
+fn cut_lines(lines: Vec<String>) -> Option<OutsideWords> {
+    let more = lines.len().saturating_sub(MAX_LINES);
+    let mut lines: Vec<String> = lines.into_iter().take(MAX_LINES).collect();
+    lines.extend((more > 0).then(|| format!("({more} more lines)")));
+    (!lines.is_empty()).then(|| lines.join("\n").into())
+}

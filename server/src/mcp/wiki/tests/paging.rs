@@ -1,0 +1,128 @@
+//! Long lists are divided: no part is too large for a model, and all parts together are the list.
+
+use super::bench::{Bench, ask, refuse};
+use crate::mcp::McpVault;
+use crate::mcp::tests::TestWiki;
+use crate::mcp::tokens::count_tokens;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a result may take of a model's context, in tokens.
+const MAX_RESULT_TOKENS: usize = 8_000;
+
+/// All rows of a list, part by part, and how many parts there were.
+async fn read_parts(vault: &Arc<McpVault>, tool: &str, rows: &str, mut arguments: Value) -> (Vec<Value>, usize) {
+    let (mut all, mut parts) = (Vec::new(), 0);
+    loop {
+        let part = ask(vault, tool, arguments.clone()).await;
+        assert!(count_tokens(&part.to_string()) <= MAX_RESULT_TOKENS, "{tool}: {}", count_tokens(&part.to_string()));
+        let shown = part[rows].as_array().unwrap();
+        assert!(!shown.is_empty(), "{part}");
+        all.extend(shown.iter().cloned());
+        parts += 1;
+        match part.get("cursor") {
+            Some(cursor) => arguments["cursor"] = cursor.clone(),
+            None => return (all, parts),
+        }
+        assert!(parts < 200, "{tool} has no end");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_with_much_around_them_come_in_parts() {
+    let bench = Bench::new();
+    let lines: String = (0..60).map(|n| format!("lease {n} {}\n", "ꙮ".repeat(380))).collect();
+    for file in ["a", "b"] {
+        bench.put(&format!("wiki/acme/sources/{file}.txt"), &lines);
+    }
+    let vault = bench.open([]);
+    let arguments = json!({"pattern": "^lease", "path": "raw/**", "context": 5, "limit": 200});
+    let (hits, parts) = read_parts(&vault, "grep", "hits", arguments.clone()).await;
+    assert!(parts > 10, "{parts}");
+    let places: BTreeSet<(String, u64)> =
+        hits.iter().map(|hit| (hit["path"].to_string(), hit["line"].as_u64().unwrap())).collect();
+    assert_eq!((hits.len(), places.len()), (120, 120));
+    assert!(hits.is_sorted_by_key(|hit| (hit["path"].to_string(), hit["line"].as_u64())));
+    // A limit divides a list as well, and a cursor fits its pattern alone.
+    let (few, parts) =
+        read_parts(&vault, "grep", "hits", json!({"pattern": "lease 1", "path": "raw/**", "limit": 4})).await;
+    assert_eq!((few.len(), parts), (22, 6));
+    let first = ask(&vault, "grep", arguments).await;
+    assert_eq!(first["truncated"], true);
+    let other = json!({"pattern": "lease", "path": "raw/**", "cursor": first["cursor"]});
+    assert!(refuse(&vault, "grep", other).await.starts_with("error bad_cursor: "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_comes_in_parts_newest_first() {
+    let bench = Bench::new();
+    // Each moment has two entries, and a part may end between them.
+    let entry = |n: usize| {
+        let moment = format!("2026-11-20T08:{:02}:00Z", n / 2);
+        format!("## [{moment}] manual | Entry {n}\n- touched: {}\n\n", "a long name ".repeat(40))
+    };
+    let log: String = (0..90).map(entry).collect();
+    bench.put("wiki/acme/_log.md", &format!("# Log\n\n{log}"));
+    let vault = bench.open([]);
+    for limit in [7, 200] {
+        let (entries, parts) = read_parts(&vault, "history", "entries", json!({"limit": limit})).await;
+        assert!(parts > 1, "{limit}: {parts}");
+        let titles: BTreeSet<String> = entries.iter().map(|entry| entry["title"].to_string()).collect();
+        assert_eq!((entries.len(), titles.len()), (90, 90), "{limit}");
+        assert!(entries.is_sorted_by(|a, b| a["at"].as_str() >= b["at"].as_str()), "{limit}");
+    }
+    let first = ask(&vault, "history", json!({"limit": 5})).await;
+    bench.put("wiki/acme/_log.md", &format!("# Log\n\n{log}{}", entry(300).replace("2026-11-20", "2026-11-25")));
+    let second = ask(&vault, "history", json!({"limit": 5, "cursor": first["cursor"]})).await;
+    let last = &first["entries"][4]["title"];
+    assert!(
+        second["entries"].as_array().unwrap().iter().all(|entry| entry["title"] != *last),
+        "a new entry moves none"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_files_is_cut_by_its_tokens() {
+    let bench = Bench::new();
+    for n in 0..300 {
+        bench.put(&format!("wiki/acme/sources/{n}-{}.txt", "ꙮ".repeat(60)), "words");
+    }
+    let vault = bench.open([]);
+    let (entries, parts) = read_parts(&vault, "list", "entries", json!({"path": "raw/**", "limit": 500})).await;
+    assert!(entries.len() == 300 && parts > 1, "{} {parts}", entries.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_are_found_by_any_word_by_all_and_by_a_phrase() {
+    let bench = Bench::new();
+    let page = |slug: &str, tags: &str, body: &str| {
+        let text = TestWiki::render_page(slug, "concept", &format!("tags: [{tags}]\n"), body);
+        bench.put(&format!("wiki/acme/concepts/{slug}.md"), &text);
+    };
+    page("lease", "law, plots", "Above.\n\nThe lease ends in March.\n");
+    page("rent", "law", "The end of the rent.\n\nA lease.\n");
+    page("water", "plots", "It flows.\n");
+    bench.put("wiki/acme/sources/lease.txt", "The lease ends.\n");
+    bench.put("wiki/acme/sources/end.txt", "It ends. A lease.\n");
+    let vault = bench.open_indexed([]).await;
+    let find = async |arguments: Value| -> Vec<String> {
+        let found = ask(&vault, "search", arguments).await;
+        found["hits"].as_array().unwrap().iter().map(|hit| hit["path"].as_str().unwrap().to_owned()).collect()
+    };
+    let (lease, rent) = ("wiki/concepts/lease.md".to_owned(), "wiki/concepts/rent.md".to_owned());
+    let any = find(json!({"query": "lease ends"})).await;
+    assert_eq!(any.iter().collect::<BTreeSet<_>>(), [&lease, &rent].into());
+    assert_eq!(find(json!({"query": "lease ends", "match": "all"})).await, [lease.clone()]);
+    assert_eq!(find(json!({"query": "ends lease", "match": "phrase"})).await, [""; 0]);
+    assert_eq!(find(json!({"query": "lease ends", "match": "phrase"})).await, [lease.clone()]);
+    assert_eq!(find(json!({"query": "lease", "tags": ["law", "plots"]})).await, [lease.clone()]);
+    assert_eq!(find(json!({"query": "lease", "tags": ["law"]})).await.len(), 2);
+    let raw = find(json!({"query": "lease ends", "kind": "raw", "match": "phrase"})).await;
+    assert_eq!(raw, ["raw/lease.txt"]);
+    let hit = ask(&vault, "search", json!({"query": "lease ends", "match": "phrase"})).await["hits"][0].clone();
+    let text =
+        TestWiki::render_page("lease", "concept", "tags: [law, plots]\n", "Above.\n\nThe lease ends in March.\n");
+    let line = text.lines().position(|line| line == "# The lease").unwrap() + 1;
+    assert_eq!((&hit["line"], &hit["tokens"]), (&json!(line), &json!(text.len().div_ceil(4))), "{hit}");
+}
