@@ -14,6 +14,7 @@ mod client_log;
 mod command;
 mod completions;
 mod cursor;
+mod elicitation;
 mod error;
 mod fence;
 mod git;

@@ -7,6 +7,7 @@ use super::admission::CallCost;
 use super::caller::McpCaller;
 use super::calls::run_call;
 use super::client_log::ClientLog;
+use super::elicitation::{self, CallSeal, PersonChannel};
 use super::http::AddressedWiki;
 use super::requests::run_request;
 use super::steward::STEWARD_TOOLS;
@@ -17,6 +18,7 @@ use super::wiki::WIKI_TOOLS;
 use super::{completions, prompts, resources, updates};
 use crate::access::AuthenticatedCaller;
 use axum::http::request::Parts;
+use chrono::Utc;
 #[expect(deprecated, reason = "clients of the older protocol may set a log level")]
 use rmcp::model::SetLevelRequestParams;
 use rmcp::model::{
@@ -146,9 +148,17 @@ impl ServerHandler for McpHandler {
         };
         let call =
             ToolCall { vault: Arc::clone(&self.vault), caller, arguments: request.arguments.unwrap_or_default() };
+        let channel = PersonChannel::find(tool, &context);
+        if channel == Some(PersonChannel::Session) {
+            elicitation::ask_in_session(tool, &call, &context).await;
+        }
+        let copy = call.clone();
         let result = run_call(tool, call, &context, self.transport).await;
         self.log.report_call(tool.name, &result, &context).await;
-        Ok(result.into())
+        let seal = CallSeal::new(tool, &copy);
+        let asked = (channel == Some(PersonChannel::Result))
+            .then(|| elicitation::ask_by_result(&seal, &result, request.request_state.as_deref(), Utc::now()));
+        Ok(asked.flatten().map_or_else(|| result.into(), Into::into))
     }
 
     async fn list_resources(

@@ -35,7 +35,7 @@ const RESOLVE: ToolKind = ToolKind {
     ..READ_STEWARD
 };
 /// Leads a person to a confirmation.
-const CONFIRM: ToolKind = ToolKind { cost: CallCost::Light, ..RESOLVE };
+const CONFIRM: ToolKind = ToolKind { cost: CallCost::Light, needs_person: true, ..RESOLVE };
 /// Makes things safer, so whoever may write has it.
 const STOP: ToolKind = ToolKind { need: ToolNeed::WriteOrAct, read_only: false, for_writers: true, ..READ_STEWARD };
 

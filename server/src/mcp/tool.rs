@@ -43,6 +43,8 @@ pub(crate) struct ToolKind {
     pub(crate) open_world: bool,
     /// Whether a caller who may write pages has it although they do not see its toolset.
     pub(crate) for_writers: bool,
+    /// Whether its result may wait for a person, to whom a client shows an address.
+    pub(crate) needs_person: bool,
 }
 
 impl ToolKind {
@@ -56,6 +58,7 @@ impl ToolKind {
         idempotent: true,
         open_world: false,
         for_writers: false,
+        needs_person: false,
     };
     /// A tool of wikis that searches many files or starts a program.
     pub(crate) const SEARCH_WIKI: Self = Self { cost: CallCost::Heavy, ..Self::READ_WIKI };
@@ -72,6 +75,7 @@ pub(crate) enum ToolVisibility {
 }
 
 /// A call of a tool.
+#[derive(Clone)]
 pub(crate) struct ToolCall {
     pub(crate) vault: Arc<McpVault>,
     pub(crate) caller: McpCaller,

@@ -26,6 +26,7 @@ mod machine;
 mod mapped;
 mod mcp;
 mod mcp_containment;
+mod mcp_person;
 mod mcp_protocol;
 mod mcp_write;
 mod metrics;

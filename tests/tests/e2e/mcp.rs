@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use steward_tests::api::{self, Answer, Api};
 use steward_tests::files::Files;
-use steward_tests::steward::Running;
+use steward_tests::steward::{Running, Steward};
 use steward_tests::world::World;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -22,17 +22,24 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn start(desk: &Desk, arguments: &[&str]) -> Self {
-        let mut command = Command::from(desk.steward.command(&[&["mcp", "serve"], arguments].concat()));
+        Self::start_with(&desk.steward, arguments, ("2025-06-18", json!({}))).await
+    }
+
+    /// A client that asks for this version of the protocol and has these capabilities.
+    pub(crate) async fn start_with(
+        steward: &Steward,
+        arguments: &[&str],
+        (version, capabilities): (&str, Value),
+    ) -> Self {
+        let mut command = Command::from(steward.command(&[&["mcp", "serve"], arguments].concat()));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
         let mut client = Self { child, input, output: BufReader::new(output).lines(), next: 0 };
-        let info = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+        let info = json!({"protocolVersion": version, "capabilities": capabilities,
+            "clientInfo": {"name": "test", "version": "1"}});
         let began = client.request("initialize", info).await;
-        assert_eq!(
-            (&began["protocolVersion"], &began["serverInfo"]["name"]),
-            (&json!("2025-06-18"), &json!("steward"))
-        );
+        assert_eq!((&began["protocolVersion"], &began["serverInfo"]["name"]), (&json!(version), &json!("steward")));
         client.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         client
     }
@@ -49,16 +56,26 @@ impl Client {
 
     /// Sends a request, and waits for its answer, whatever it is.
     pub(crate) async fn exchange(&mut self, method: &str, params: Value) -> Value {
-        self.next += 1;
-        let id = self.next;
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
+        let id = self.begin(method, params).await;
         loop {
-            let line = self.output.next_line().await.unwrap().expect("an answer");
-            let answer: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
-            if answer["id"] == json!(id) {
+            let answer = self.receive().await;
+            if answer["id"] == json!(id) && answer.get("method").is_none() {
                 return answer;
             }
         }
+    }
+
+    /// Sends a request, and returns its id.
+    pub(crate) async fn begin(&mut self, method: &str, params: Value) -> u64 {
+        self.next += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params})).await;
+        self.next
+    }
+
+    /// The next message of the server.
+    pub(crate) async fn receive(&mut self) -> Value {
+        let line = self.output.next_line().await.unwrap().expect("an answer");
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"))
     }
 
     /// The result of a tool.

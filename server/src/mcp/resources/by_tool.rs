@@ -1,4 +1,7 @@
 //! Resources that say what a tool says: the guide of a wiki, and what the stewards did.
+//!
+//! Who does not see the tool does not find the resource. The answer has the words and the fences of the tool, and only a valid token of
+//! ours is taken out of it.
 
 use super::uri::ResourceUri;
 use super::{mark_untrusted, refuse_unknown};

@@ -1,4 +1,7 @@
 //! Runs of wikis among the actions of the stewards: by their action ids they are found, previewed and resolved like any other.
+//!
+//! A preview is planned by the code that takes a run back, and stopped before anything is written. A run that waits has no record
+//! yet, so it is read from its folder.
 
 use super::facts::open_views;
 use super::lines::ActionLine;

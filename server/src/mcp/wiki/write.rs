@@ -36,6 +36,7 @@ pub(super) const STAGE_WIKI: ToolKind = ToolKind {
     idempotent: false,
     open_world: false,
     for_writers: false,
+    needs_person: false,
 };
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {

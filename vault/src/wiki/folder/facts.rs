@@ -1,4 +1,7 @@
 //! Reads what lists say of the pages of a wiki, without keeping the pages.
+//!
+//! Ten thousand pages take far more memory than their titles and topics. A page that did not change is not read again; what is kept of
+//! it is no proof of anything, and nothing is decided by it.
 
 use super::{ListedFile, WikiContents, WikiFolder};
 use crate::files::read_cache::{FileStamp, KeptFacts, ReadCache};

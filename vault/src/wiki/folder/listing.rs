@@ -1,4 +1,7 @@
 //! Lists the files of a wiki. Hidden ones are left out, and no folder is opened twice.
+//!
+//! Links are not followed: a link to a folder is listed as a file that cannot be read. How a file is now is asked of the folder in
+//! which it was found, which takes one call of the system for each file.
 
 use super::{FileStat, WikiFile, WikiFolder, report};
 use crate::wiki::threads::map_in_threads;
