@@ -150,7 +150,7 @@ pub(crate) enum CliCommand {
     /// Make and check wikis: pages that state what sources say
     #[command(after_help = "Example:\n  steward wiki lint allotment\n\nSee docs/wiki.md.")]
     Wiki(wiki::WikiArgs),
-    /// Let an assistant read the wikis of the vault by the Model Context Protocol
+    /// Let an assistant use the wikis and ask the stewards, through the Model Context Protocol
     #[command(subcommand, after_help = "Example:\n  steward mcp serve --workspace allotment\n\nSee docs/mcp.md.")]
     Mcp(mcp::McpCommand),
     /// Take the text out of the document on the standard input, for the process that adds it to a wiki

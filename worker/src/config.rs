@@ -36,6 +36,7 @@ use user_file::{UserFile, locate_state_folder};
 
 mod backup;
 mod clerk;
+mod faults;
 mod fleet;
 pub(crate) mod mapping;
 mod origins;
@@ -279,8 +280,12 @@ impl StewardConfig {
             file.table.clone().try_into().with_context(|| format!("failed to read {}", file.path.display()))?;
         drop(known);
         let origins = SettingOrigins::from_sources(file, &variables);
-        let merged = sources::merge_variables(file.table.clone(), variables)?;
-        let raw: RawConfig = merged.try_into().context("failed to read the STEWARD_ environment variables")?;
+        let merged = sources::merge_variables(file.table.clone(), variables.clone())?;
+        let read = merged.try_into::<RawConfig>();
+        if read.is_err() {
+            faults::check_variables(&variables)?;
+        }
+        let raw = read.context("failed to read the STEWARD_ environment variables")?;
         Ok(Self { origins, ..Self::from_raw(raw)? })
     }
 

@@ -23,8 +23,12 @@ const PIPE_BYTES: usize = 64 * 1024;
 pub struct CommandTool {
     pub name: &'static str,
     pub title: &'static str,
+    /// What it does, in one sentence.
+    pub summary: &'static str,
     /// The names of its arguments, the required ones first.
     pub arguments: Vec<String>,
+    /// How many of them are required.
+    pub required: usize,
 }
 
 /// What a tool answered.
@@ -52,7 +56,9 @@ pub fn list_command_tools(caller: &McpCaller) -> Vec<CommandTool> {
             .map(|(name, _)| name.clone())
             .collect();
         arguments.sort_by_key(|name| !required.contains(&name.as_str()));
-        CommandTool { name: tool.name, title: tool.title, arguments }
+        let required = arguments.iter().filter(|name| required.contains(&name.as_str())).count();
+        let summary = tool.description.split_inclusive(". ").next().unwrap_or(tool.description).trim_end();
+        CommandTool { name: tool.name, title: tool.title, summary, arguments, required }
     };
     list_tools(caller).into_iter().map(describe).collect()
 }

@@ -4,6 +4,7 @@
 //! was shown, so a list that grows meanwhile shows no row twice. Otherwise it fits one state of the list, and is refused after that
 //! changed, so a client never reads a wrong part.
 
+use super::caller::McpCaller;
 use super::error::{ToolError, ToolErrorCode};
 use super::fence::FenceKey;
 use super::tokens::{MAX_ROW_TOKENS, count_fitting};
@@ -52,7 +53,7 @@ pub(crate) struct ListPart<R> {
     pub(crate) cursor: Option<String>,
 }
 
-/// The cursors of one call. They fit its filters alone.
+/// The cursors of one call. They fit its caller and its filters alone.
 pub(crate) struct ListCursors<'k> {
     key: &'k FenceKey,
     /// The tool with its filters.
@@ -60,8 +61,8 @@ pub(crate) struct ListCursors<'k> {
 }
 
 impl<'k> ListCursors<'k> {
-    pub(crate) fn new<F: Serialize>(key: &'k FenceKey, tool: &str, filters: &F) -> Self {
-        Self { key, call: serde_json::to_string(&(tool, filters)).unwrap_or_default() }
+    pub(crate) fn new<F: Serialize>(key: &'k FenceKey, caller: &McpCaller, tool: &str, filters: &F) -> Self {
+        Self { key, call: serde_json::to_string(&(&caller.name, tool, filters)).unwrap_or_default() }
     }
 
     fn sign(&self, position: &str) -> String {

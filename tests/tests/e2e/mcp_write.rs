@@ -100,7 +100,7 @@ async fn a_staged_page_is_verified_committed_explained_and_taken_back() {
     let change = shown["fields"].as_array().unwrap().iter().find(|change| change["field"] == page).unwrap();
     assert!(change["now"].as_str().unwrap().contains(QUOTE) && change.get("after").is_none(), "{shown:#}");
     let confirmed = steward.value("steward_confirm", json!({"action": done["action"]})).await;
-    assert_eq!(confirmed["outcome"], "confirmed", "{confirmed:#}");
+    assert_eq!(confirmed["outcome"], "committed", "{confirmed:#}");
     let undo = json!({"action": done["action"], "reason": "a test"});
     let undone = client.value("steward_undo", undo).await;
     let again = steward.value("steward_preview", preview).await;

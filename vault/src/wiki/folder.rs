@@ -14,7 +14,7 @@ use crate::files::root::FolderEntry;
 use crate::wiki::threads::map_in_threads;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
-use listing::ListedFile;
+use listing::{ListedFile, ListingDepth};
 use rustix::fs::OFlags;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -143,7 +143,7 @@ impl WikiFolder {
 
     fn read_all(&self, cache: Option<&ReadCache>) -> WikiContents {
         let mut wiki = WikiContents::default();
-        let files = self.list_entries(&mut wiki.findings);
+        let (files, _) = self.list_entries(ListingDepth::Metadata, &mut wiki.findings);
         let candidates: Vec<&ListedFile> = files.iter().filter(|file| may_be_page(&file.path)).collect();
         let known = cache.map(|cache| cache.find(&self.path)).unwrap_or_default();
         let mut kept = KeptWiki::default();
@@ -184,7 +184,7 @@ impl WikiFolder {
 
     /// What is known of a file that did not change, or else what it holds. Without a stamp it cannot be read.
     fn read_unless_known(&self, file: &ListedFile, known: &KeptWiki) -> (PageReading, Option<FileStamp>) {
-        let stamp = file.read_metadata().map(|meta| FileStamp::new(&meta));
+        let stamp = file.meta.as_ref().map(FileStamp::new);
         match stamp.and_then(|stamp| known.find_page(&file.path, stamp)) {
             Some(read) => (read, stamp),
             None => self.read_one(&file.path),
@@ -242,10 +242,10 @@ impl WikiFolder {
     /// source is hashed.
     #[must_use]
     pub fn read_some(&self, files: &[String]) -> WikiContents {
-        let mut wiki = WikiContents::default();
-        wiki.pages =
-            map_in_threads(files, |file| self.read_one(file).0).into_iter().filter_map(|read| read.page).collect();
-        wiki.files = self.list_entries(&mut wiki.findings).into_iter().map(|file| file.path).collect();
+        let read = map_in_threads(files, |file| self.read_one(file).0).into_iter();
+        let mut wiki = WikiContents { pages: read.filter_map(|read| read.page).collect(), ..WikiContents::default() };
+        let (files, _) = self.list_entries(ListingDepth::Names, &mut wiki.findings);
+        wiki.files = files.into_iter().map(|file| file.path).collect();
         wiki.sources = self.read_registered(&mut wiki).unwrap_or_default();
         wiki
     }

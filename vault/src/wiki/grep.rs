@@ -73,6 +73,9 @@ pub struct GrepOutcome {
     pub files: usize,
     /// Whether there may be more lines: the limit was reached, or the time was up.
     pub is_cut: bool,
+    /// Where the search goes on if it was cut.
+    #[serde(skip)]
+    pub next: Option<GrepPosition>,
 }
 
 /// Searches those files of a wiki that are meant, by their paths in it, until a moment. Call it on a blocking thread.
@@ -87,30 +90,53 @@ pub fn grep_wiki(
     files.retain(|file| is_meant(file) && request.after.as_ref().is_none_or(|after| *file >= after.path));
     let in_time = || Instant::now() < until;
     // One more than is shown, so that it is known whether there are more.
-    let search = |file: &String| -> Option<Vec<LineHit>> {
+    let search = |file: &String| -> Option<SearchedFile> {
         if !in_time() {
             return None;
         }
-        let Ok(bytes) = folder.read_bytes(file, MAX_SOURCE_BYTES) else { return Some(Vec::new()) };
+        let Ok(bytes) = folder.read_bytes(file, MAX_SOURCE_BYTES) else { return Some(SearchedFile::default()) };
         let text = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains('\0'));
         let shown = request.after.as_ref().filter(|after| after.path == *file).map_or(0, |after| after.line);
         let find = |text| {
-            let mut hits = request.pattern.find_lines(text, context, shown + limit + 1, in_time);
+            let mut hits = request.pattern.find_lines(text, context, shown.saturating_add(limit + 1), in_time);
             hits.retain(|hit| hit.line > shown);
             hits
         };
-        Some(text.map_or_else(Vec::new, find))
+        let hits = text.map_or_else(Vec::new, find);
+        Some(SearchedFile { is_cut: hits.len() <= limit && !in_time(), hits })
     };
     let found = map_in_threads(&files, search);
-    let searched = found.iter().flatten().count();
-    let lines = files
-        .iter()
-        .zip(found)
-        .flat_map(|(path, hits)| hits.into_iter().flatten().map(|hit| GrepHit { path: path.clone(), hit }));
-    let mut hits: Vec<GrepHit> = lines.take(limit + 1).collect();
-    let is_cut = hits.len() > limit || !in_time();
-    hits.truncate(limit);
-    GrepOutcome { hits, files: searched, is_cut }
+    // Files are divided among threads, so later ones may be done when an earlier one is not. What follows that one is for the next part.
+    let (mut hits, mut next, mut searched) = (Vec::new(), None, 0);
+    for (path, found) in files.iter().zip(found) {
+        let Some(found) = found else {
+            next = Some(GrepPosition { path: path.clone(), line: 0 });
+            break;
+        };
+        searched += 1;
+        let last = found.hits.last().map(|hit| hit.line);
+        hits.extend(found.hits.into_iter().map(|hit| GrepHit { path: path.clone(), hit }));
+        if found.is_cut {
+            // A file that alone takes all the time would never end, so it is not begun again.
+            next = Some(GrepPosition { path: path.clone(), line: last.unwrap_or(usize::MAX) });
+        }
+        if found.is_cut || hits.len() > limit {
+            break;
+        }
+    }
+    if hits.len() > limit {
+        hits.truncate(limit);
+        next = hits.last().map(|hit| GrepPosition { path: hit.path.clone(), line: hit.hit.line });
+    }
+    GrepOutcome { hits, files: searched, is_cut: next.is_some(), next }
+}
+
+/// The lines of one file.
+#[derive(Default)]
+struct SearchedFile {
+    hits: Vec<LineHit>,
+    /// Whether the time was up before its end.
+    is_cut: bool,
 }
 
 #[cfg(test)]
@@ -166,6 +192,9 @@ mod tests {
         let pattern = LinePattern::new("lease", false, false).unwrap();
         let none =
             grep_wiki(&folder, &GrepRequest { pattern, context: 0, limit: 9, after: None }, Instant::now(), |_| true);
+        // What was not read is for the next part, and nothing before it is left out.
+        let begin = Some(GrepPosition { path: "_text/scan.txt".to_owned(), line: 0 });
+        assert_eq!((none.next.clone(), none.is_cut), (begin, true));
         assert_eq!((none.hits.len(), none.files, none.is_cut), (0, 0, true), "no time is left");
     }
 }

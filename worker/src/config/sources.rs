@@ -4,7 +4,7 @@
 //! People and synchronisation tools write into a vault. So a file inside the vault must not set how far its steward may
 //! go, which programs it runs or which servers it uses.
 
-use super::mapping::find_line;
+use super::faults::check_settings;
 use super::settings::{SETTINGS, Setting};
 use super::user_file::{UserFile, find_enclosing_vault, locate_user_file};
 use anyhow::{Context, bail};
@@ -15,7 +15,7 @@ use steward_domain::gates::mode::Ceiling;
 use steward_vault::files::root::OWN_FOLDER;
 use toml::{Table, Value};
 
-const PREFIX: &str = "STEWARD_";
+pub(super) const PREFIX: &str = "STEWARD_";
 /// Variables of Steward that are not configuration keys: secrets, the log filter, test switches.
 const OTHER_VARIABLES: [&str; 9] = [
     "STEWARD_CONFIG",
@@ -177,27 +177,6 @@ impl ConfigFile {
         }
         Ok(())
     }
-}
-
-/// The longest reason that is shown as it is, in bytes.
-const MAX_REASON: usize = 120;
-
-/// Checks that a file holds settings alone, with values of their types.
-///
-/// # Errors
-/// Names the file, the line and the key of the first fault.
-pub(super) fn check_settings(path: &Path, text: &str, table: &Table) -> anyhow::Result<()> {
-    for (key, value) in table {
-        let alone = Table::from_iter([(key.clone(), value.clone())]);
-        let Err(e) = alone.try_into::<super::RawConfig>() else { continue };
-        let line = find_line(text, std::slice::from_ref(key)).unwrap_or(1);
-        let what = e.message().lines().next().unwrap_or_default();
-        // The list of all settings would hide the one that is wrong; a few words do not.
-        let bare = what.split(", expected one of").next().unwrap_or_default();
-        let what = if what.len() < MAX_REASON { what } else { bare };
-        bail!("{}:{line}: `{key}`: {what}: docs/reference/configuration.md lists the settings", path.display());
-    }
-    Ok(())
 }
 
 /// Selects our configuration variables. Other variables are ignored and may hold any bytes.

@@ -82,7 +82,7 @@ fn timestamps_are_written_back_only_if_configured() {
     assert!(!load("stamp_files = true", &[("STEWARD_STAMP_FILES", "false")]).unwrap().stamp_files);
     for unclear in ["yes", "1", "True", ""] {
         let message = format!("{:#}", load("", &[("STEWARD_STAMP_FILES", unclear)]).unwrap_err());
-        assert!(message.contains("stamp_files") && message.contains("a boolean"), "{message}");
+        assert!(message.contains("STEWARD_STAMP_FILES") && message.contains("a boolean"), "{message}");
     }
 }
 

@@ -3,7 +3,7 @@
 //! Both lie in `~/.config/steward/`, outside the vault, where nobody else may write. Their names follow from the real
 //! path of the vault. `steward init` makes the file; a person edits it. It is used for its own vault alone.
 
-use super::sources::check_settings;
+use super::faults::check_settings;
 use anyhow::{Context, bail};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt;

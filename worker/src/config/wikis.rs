@@ -99,7 +99,8 @@ pub(super) fn read_wikis(
 mod tests {
     use super::*;
     use crate::config::StewardConfig;
-    use crate::config::sources::{ConfigFile, check_settings};
+    use crate::config::faults::check_settings;
+    use crate::config::sources::ConfigFile;
     use std::path::Path;
 
     const STREAM: &str = "[streams.work]\nkind = \"maildir\"\npath = \"/m\"\n";

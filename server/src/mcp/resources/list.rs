@@ -110,7 +110,7 @@ pub(crate) fn list_resources(
         }
     }
     let names: Vec<String> = uris.iter().map(ToString::to_string).collect();
-    let state = ListState::new(&vault.fences, LIST, &(), &names);
+    let state = ListState::new(&vault.fences, LIST, &caller.name, &names);
     let offset = state.read(cursor).map_err(ToolError::into_protocol_error)?.min(names.len());
     let shown = names.iter().zip(&uris).zip(&sizes).skip(offset).take(PAGE);
     let resources: Vec<Resource> = shown.map(|((name, uri), size)| describe_resource(name, uri, *size)).collect();

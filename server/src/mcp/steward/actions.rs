@@ -84,7 +84,7 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         ..ActionFilter::default()
     };
     let filters = (&arguments.since, &arguments.target, arguments.waiting);
-    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
+    let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
     let before: Option<PageCursor> = cursors.read(arguments.cursor.as_deref())?;
     let page = wait_for(views.actions().actions_page(&filter, before.as_ref(), limit))?;
     let positions: Vec<String> =

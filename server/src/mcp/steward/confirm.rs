@@ -43,7 +43,7 @@ struct ConfirmArguments {
 #[derive(Debug, Serialize, JsonSchema)]
 struct ConfirmResult {
     action: String,
-    /// `needs_human` or `confirmed`.
+    /// `needs_human`, `confirmed` or, of a run, `committed`.
     outcome: String,
     /// The address of the card; absent if no dashboard runs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,10 +131,13 @@ fn need_person(action: String, address: Option<String>, command: &str) -> Confir
 /// The page of a run of a wiki that waits, or that a person approved it.
 fn show_run(call: &ToolCall, run: &WikiRunRow) -> Result<ConfirmResult, ToolError> {
     let action = run.derive_action();
+    if run.reverted_by.is_some() {
+        return Err(refuse_resolution(&describe_earlier(action, &run.state)));
+    }
     if run.is_committed() {
         return Ok(ConfirmResult {
             action,
-            outcome: "confirmed".to_owned(),
+            outcome: "committed".to_owned(),
             address: None,
             fix: None,
             confirmation: None,

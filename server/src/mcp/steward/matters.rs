@@ -103,7 +103,7 @@ fn list_matters(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     }
     let cadence = read_cadence(call, &views);
     let filter = MatterFilter { state: arguments.state.map(Into::into), ..MatterFilter::default() };
-    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &arguments.state);
+    let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &arguments.state);
     let after: Option<String> = cursors.read(arguments.cursor.as_deref())?;
     let page = wait_for(views.read().matters_page(&filter, after.as_deref(), limit, Utc::now()))?;
     let show = |card: MatterCard| {

@@ -122,7 +122,7 @@ fn list_signals(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         *(if with_tasks { &mut filter.matter } else { &mut filter.target }) = Some(about);
     }
     let filters = (arguments.status, &arguments.about, arguments.with_tasks);
-    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
+    let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
     let before: Option<PageCursor> = cursors.read(arguments.cursor.as_deref())?;
     let page = wait_for(views.read().signals_page(&filter, before.as_ref(), limit))?;
     let show = |row: SignalRow| {

@@ -85,7 +85,7 @@ fn list_tasks(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         matter: arguments.matter.as_deref().map(read_path).transpose()?,
         state: arguments.state.map(Into::into),
     };
-    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &(&arguments.matter, arguments.state));
+    let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &(&arguments.matter, arguments.state));
     let after: Option<String> = cursors.read(arguments.cursor.as_deref())?;
     let page = wait_for(views.read().tasks_page(&filter, after.as_deref(), limit))?;
     let rows = page.rows.into_iter().map(|row| ListRow { position: row.path.to_string(), row: show_task(row) });

@@ -233,7 +233,8 @@ async fn a_list_goes_on_where_it_ended_and_only_for_the_same_call() {
 #[test]
 fn rows_that_are_too_many_for_a_model_are_cut() {
     let key = crate::mcp::fence::FenceKey::new("secret");
-    let cursors = ListCursors::new(&key, "t", &());
+    let caller = McpCaller::new("ann".to_owned(), None, &[], WikiRight::Read, false);
+    let cursors = ListCursors::new(&key, &caller, "t", &());
     let rows = |count: usize| -> Vec<ListRow<String>> {
         (0..count).map(|n| ListRow { row: "ꙮ".repeat(100), position: n.to_string() }).collect()
     };

@@ -9,6 +9,7 @@ use crate::http::serving::ServerEndpoint;
 use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::steward::preview::{FieldChange, PreviewResult};
+use crate::mcp::tokens::cut_to_tokens;
 use crate::mcp::tool::ToolCall;
 use crate::views::wiki::{WikiRunRow, list_run_lines, list_wiki_runs};
 use chrono::{DateTime, Utc};
@@ -21,8 +22,8 @@ use steward_vault::wiki::staged::StagedRuns;
 
 /// The number of a refusal because of how things stand, as the other interfaces have it.
 const CONFLICT: u64 = 409;
-/// The most lines of a page that a preview shows.
-const MAX_LINES: usize = 40;
+/// What a preview shows of the lines that a page loses, and of those that it gains, in tokens: a run has at most 15 pages and the files of code.
+const MAX_SIDE_TOKENS: usize = 200;
 
 /// The run of an action, if there is one and its workspace is seen.
 pub(super) fn find_wiki_run(call: &ToolCall, action: &str) -> Result<Option<WikiRunRow>, ToolError> {
@@ -30,11 +31,12 @@ pub(super) fn find_wiki_run(call: &ToolCall, action: &str) -> Result<Option<Wiki
     Ok(rows.map_err(ToolError::internal)?.into_iter().find(|row| row.derive_action() == action))
 }
 
-/// The runs that wait, and those that were committed or taken back since a moment, newest first.
+/// The runs that wait, then those that were committed or taken back since a moment, each newest first.
 pub(super) fn list_news(call: &ToolCall, since: DateTime<Utc>) -> Result<Vec<WikiRunRow>, ToolError> {
     let rows = list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX);
     let mut rows = rows.map_err(ToolError::internal)?;
     rows.retain(|row| row.waits || (row.is_committed() && row.at >= since));
+    rows.sort_by_key(|row| !row.waits);
     Ok(rows)
 }
 
@@ -131,8 +133,8 @@ pub(super) fn preview_wiki_undo(call: &ToolCall, row: &WikiRunRow) -> Result<Pre
 }
 
 fn cut_lines(lines: Vec<String>) -> Option<OutsideWords> {
-    let more = lines.len().saturating_sub(MAX_LINES);
-    let mut lines: Vec<String> = lines.into_iter().take(MAX_LINES).collect();
-    lines.extend((more > 0).then(|| format!("({more} more lines)")));
-    (!lines.is_empty()).then(|| lines.join("\n").into())
+    let text = lines.join("\n");
+    let shown = cut_to_tokens(&text, MAX_SIDE_TOKENS);
+    let more = if shown.len() < text.len() { "\n(cut)" } else { "" };
+    (!text.is_empty()).then(|| format!("{}{more}", shown.trim_end()).into())
 }

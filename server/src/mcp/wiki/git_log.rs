@@ -108,13 +108,15 @@ fn list_commits(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let mut options = build_options(&arguments, limit)?;
     let filters = (&workspace.name, &arguments.source, &arguments.since, &arguments.until);
     let filters = (filters, &arguments.path, &arguments.grep, &arguments.author);
-    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
+    let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
     let begin: Option<LogPosition> = cursors.read(arguments.cursor.as_deref())?;
     // New commits come before the head of the first part, so they do not move what follows.
     let head = match resolve_commit(&git, begin.as_ref().map_or("HEAD", |begin| begin.head.as_str())) {
         Ok(head) => head,
         // A clone without a commit.
-        Err(error) if error.code == ToolErrorCode::BadRev => return answer_value(&GitLogResult::default()),
+        Err(error) if error.code == ToolErrorCode::BadRev && begin.is_none() => {
+            return answer_value(&GitLogResult::default());
+        }
         Err(error) => return Err(error),
     };
     let skipped = begin.map_or(0, |begin| begin.skipped);

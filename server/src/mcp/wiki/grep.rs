@@ -90,7 +90,7 @@ struct OutsideLine {
 fn grep(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<GrepArguments>()?;
     let filters = (&workspace.name, &arguments.pattern, &arguments.path, arguments.ignore_case, arguments.fixed);
-    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
+    let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
     let after = cursors.read(arguments.cursor.as_deref())?;
     let GrepArguments { pattern, path, ignore_case, fixed, context, limit, .. } = arguments;
     let context = check_range("context", context, 0, 5)?;
@@ -120,8 +120,8 @@ fn grep(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         Some(ListRow { position: GrepPosition { path, line: hit.line }.to_string(), row })
     });
     let hits: Vec<ListRow<GrepLine>> = hits.collect();
-    let next = hits.last().filter(|_| found.is_cut).map(|hit| hit.position.clone());
+    let next = found.next.map(|next| next.to_string());
     let ListPart { rows, cursor } = cursors.cut(hits, next);
-    let truncated = found.is_cut || cursor.is_some();
+    let truncated = cursor.is_some();
     answer_value(&GrepResult { hits: rows, files_searched: found.files as u64, truncated, cursor })
 }

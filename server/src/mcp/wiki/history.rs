@@ -27,8 +27,11 @@ use steward_vault::wiki::staged::StagedRuns;
 
 /// The state of a run that is being written or waits.
 const OPEN: &str = "pending";
-/// The most tokens of the diff of one file.
+/// The most tokens of the diff of one file, and of those of a run together.
 const MAX_DIFF_TOKENS: usize = 1_500;
+const MAX_DIFFS_TOKENS: usize = 5_000;
+/// The most findings of a run that are shown.
+const MAX_FINDINGS: usize = 20;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "history",
@@ -138,9 +141,9 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (named, details) = named.unzip();
     let mut by_run: BTreeMap<String, LogEntry> = BTreeMap::new();
     let mut entries: Vec<(DateTime<Utc>, HistoryEntry)> = Vec::new();
-    for entry in logged {
+    for entry in logged.into_iter().rev() {
         match entry.find_run().map(str::to_owned) {
-            Some(run) => drop(by_run.insert(run, entry)),
+            Some(run) => drop(by_run.entry(run).or_insert(entry)),
             None => entries.push((entry.at, describe_entry(entry, None))),
         }
     }
@@ -180,7 +183,7 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     });
     let filters = (&workspace.name, &arguments.op, &arguments.since, &arguments.until, &arguments.status);
     let filters = (filters, arguments.mine, &arguments.run_id);
-    let cursors = ListCursors::new(&call.vault.fences, TOOL.name, &filters);
+    let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
     let after: Option<EntryPosition> = cursors.read(arguments.cursor.as_deref())?;
     let mut rows: Vec<(EntryPosition, HistoryEntry)> = EntryPosition::number(entries);
     rows.retain(|(position, _)| after.as_ref().is_none_or(|after| position > after));
@@ -250,12 +253,10 @@ fn describe_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Resul
         DiffSide::Before => format!("-{}\n", line.text),
         DiffSide::After => format!("+{}\n", line.text),
     };
+    let most = MAX_DIFF_TOKENS.min(MAX_DIFFS_TOKENS / view.files.len().max(1));
     let show = |file: WikiRunFile| {
         let diff: String = file.lines.iter().map(line).collect();
-        Some(ChangedFile {
-            path: to_path(&file.file)?,
-            diff: OutsideWords(cut_to_tokens(&diff, MAX_DIFF_TOKENS).to_owned()),
-        })
+        Some(ChangedFile { path: to_path(&file.file)?, diff: OutsideWords(cut_to_tokens(&diff, most).to_owned()) })
     };
     let mut files: Vec<ChangedFile> = view.files.into_iter().filter_map(show).collect();
     if files.is_empty() && view.row.state == OPEN {
@@ -264,7 +265,7 @@ fn describe_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Resul
     let details = RunDetails {
         run_id: view.row.run.clone(),
         action: view.row.is_submitted().then(|| view.row.derive_action()),
-        findings: view.findings.into_iter().map(OutsideWords).collect(),
+        findings: view.findings.into_iter().take(MAX_FINDINGS).map(OutsideWords).collect(),
         files,
     };
     Ok((view.row, details))

@@ -102,7 +102,7 @@ fn list(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     }
     let all: Vec<(&str, u64, i64)> =
         files.iter().map(|file| (file.path.as_str(), file.file.bytes, file.file.modified_ms)).collect();
-    let asked = (&arguments.path, arguments.sort, arguments.limit);
+    let asked = (&call.caller.name, &arguments.path, arguments.sort, arguments.limit);
     let state = ListState::new(&workspace.vault.fences, TOOL.name, &(&workspace.name, asked), &all);
     let offset = state.read(arguments.cursor.as_deref())?;
     let shown = &files[offset.min(files.len())..(offset + limit).min(files.len())];

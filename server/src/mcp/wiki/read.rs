@@ -10,7 +10,7 @@ use crate::mcp::paths::{to_file, to_path};
 use crate::mcp::schema::describe_arguments;
 use crate::mcp::tokens::cut_to_tokens;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, check_range};
-use crate::mcp::workspace::Workspace;
+use crate::mcp::workspace::{Workspace, read_glob};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -153,11 +153,20 @@ fn choose_files(
         (None, paths) if paths.len() > MAX_FILES => Err(bad("more than 20 files are named")),
         (None, paths) => paths.iter().map(find).collect(),
         (Some(glob), []) if glob.contains(['*', '?']) => {
-            let found = workspace.list_matching(glob)?;
+            let mut found: Vec<String> =
+                workspace.list_matching(glob)?.into_iter().map(|file| file.file.path).collect();
+            let pattern = read_glob(glob)?;
+            let is_meant = |file: &str| to_path(file).is_some_and(|path| pattern.matches(&path));
+            found.retain(|file| staged.get(file).is_none_or(Option::is_some));
+            found.extend(
+                staged.iter().filter(|(file, text)| text.is_some() && is_meant(file)).map(|(file, _)| file.clone()),
+            );
+            found.sort();
+            found.dedup();
             match found.len() {
                 0 => Err(ToolError::new(ToolErrorCode::NotFound, "the glob means no file", "`list` shows all paths")),
                 count if count > MAX_FILES => Err(bad(&format!("the glob means {count} files"))),
-                _ => Ok(found.into_iter().map(|file| file.file.path).collect()),
+                _ => Ok(found),
             }
         }
         (Some(path), []) => Ok(vec![find(path)?]),

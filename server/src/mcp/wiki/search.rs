@@ -186,7 +186,8 @@ fn search_wiki(
         }
     };
     if is_narrow && found.len() == MAX_CANDIDATES {
-        notice = Some(format!("cut: of the pages that hold one word the best {MAX_CANDIDATES} were looked at"));
+        let cut = format!("cut: of the pages that hold one word the best {MAX_CANDIDATES} were looked at");
+        notice = Some(notice.map_or(cut.clone(), |notice| format!("{notice}; {cut}")));
     }
     let words = list_query_words(query);
     let hits = found.into_iter().filter_map(|hit| {
@@ -230,9 +231,9 @@ fn estimate_tokens(bytes: usize) -> u64 {
 fn fit_hits(hits: Vec<SearchHit>, notice: Option<String>) -> SearchResult {
     let found = hits.len();
     let hits = keep_rows(hits);
-    let cut = || format!("cut: {} of {found} hits are shown. Narrow the path or lower the limit", hits.len());
-    let notice = if hits.len() < found { Some(cut()) } else { notice };
-    SearchResult { hits, notice }
+    let cut = (hits.len() < found).then(|| format!("cut: {} of {found} hits are shown. Narrow the path", hits.len()));
+    let notices: Vec<String> = notice.into_iter().chain(cut).collect();
+    SearchResult { hits, notice: (!notices.is_empty()).then(|| notices.join("; ")) }
 }
 
 /// Searches the documents. Whoever reads many files at once takes the room for it.

@@ -140,6 +140,20 @@ async fn the_index_follows_the_pages_and_a_quiet_wiki_writes_nothing() {
 }
 
 #[tokio::test]
+async fn a_wiki_that_leaves_the_vault_and_returns_as_it_was_is_found_again() {
+    let bench = Bench::scanned().await;
+    bench.page("plots", "water", "", "A stopcock.");
+    bench.sync("01:00:00").await;
+    assert_eq!(bench.find_slugs("plots", "stopcock").await, ["water"]);
+    let (wiki, away) = (bench.root.path().join("wiki/plots"), bench.root.path().join(".away"));
+    std::fs::rename(&wiki, &away).unwrap();
+    bench.sync("02:00:00").await;
+    std::fs::rename(&away, &wiki).unwrap();
+    bench.sync("03:00:00").await;
+    assert_eq!(bench.find_slugs("plots", "stopcock").await, ["water"]);
+}
+
+#[tokio::test]
 async fn the_overview_is_not_found_because_it_only_repeats() {
     let bench = Bench::scanned().await;
     bench.page("plots", "water", "", "A stopcock.");

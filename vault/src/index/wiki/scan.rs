@@ -79,7 +79,7 @@ impl PageListing {
             return Ok(None);
         }
         let log = wiki.stat(LOG_FILE);
-        let mut files = wiki.list_stats();
+        let mut files = wiki.list_stats()?;
         files.retain(|(file, _)| may_be_page(file));
         Ok(Some(Self { files, log }))
     }

@@ -244,6 +244,7 @@ impl Index {
 
     /// Removes the rows of wikis that are not in the vault any more.
     async fn forget_other_wikis(&self, wikis: &[(String, PathBuf)]) -> Result<(), IndexError> {
+        self.lock_scanned_wikis().retain(|name, _| wikis.iter().any(|(wiki, _)| wiki == name));
         let read = sqlx::query_as("SELECT id, name FROM wikis").fetch_all(&self.store.writer);
         let known: Vec<(i64, String)> = read.await.map_err(|e| self.sql_error(e))?;
         for (id, _) in known.into_iter().filter(|(_, name)| wikis.iter().all(|(wiki, _)| wiki != name)) {

@@ -3,7 +3,7 @@
 //! Ten thousand pages take far more memory than their titles and topics. A page that did not change is not read again; what is kept of
 //! it is no proof of anything, and nothing is decided by it.
 
-use super::{ListedFile, WikiContents, WikiFolder};
+use super::{ListedFile, ListingDepth, WikiContents, WikiFolder};
 use crate::files::read_cache::{FileStamp, KeptFacts, ReadCache};
 use crate::wiki::threads::map_in_threads;
 use chrono::{DateTime, Utc};
@@ -48,7 +48,7 @@ impl WikiFolder {
     /// Reads everything but pages that are as they were when they were read last, and hashes no source.
     pub(crate) fn read_outline(&self, cache: &ReadCache) -> WikiOutline {
         let mut wiki = WikiContents::default();
-        let files = self.list_entries(&mut wiki.findings);
+        let (files, _) = self.list_entries(ListingDepth::Metadata, &mut wiki.findings);
         let candidates: Vec<&ListedFile> = files.iter().filter(|file| may_be_page(&file.path)).collect();
         let known = cache.find_facts(self.path());
         let read = map_in_threads(&candidates, |file| self.read_facts_unless_known(file, &known));
@@ -72,7 +72,7 @@ impl WikiFolder {
         file: &ListedFile,
         known: &KeptFacts,
     ) -> (Option<Arc<PageFacts>>, Option<FileStamp>) {
-        let stamp = file.read_metadata().map(|meta| FileStamp::new(&meta));
+        let stamp = file.meta.as_ref().map(FileStamp::new);
         match stamp.and_then(|stamp| known.find(&file.path, stamp)) {
             Some(facts) => (facts, stamp),
             None => {

@@ -1,32 +1,32 @@
 //! Lists the files of a wiki. Hidden ones are left out, and no folder is opened twice.
 //!
 //! Links are not followed: a link to a folder is listed as a file that cannot be read. How a file is now is asked of the folder in
-//! which it was found, which takes one call of the system for each file.
+//! which it was found, while that is open: one call of the system for each file, and one open folder at a time.
 
 use super::{FileStat, WikiFile, WikiFolder, report};
-use crate::wiki::threads::map_in_threads;
-use cap_std::fs::{Dir, Metadata};
+use cap_std::fs::Metadata;
 use std::io;
-use std::sync::Arc;
 use steward_domain::wiki::finding::{FindingCode, WikiFinding};
 use steward_domain::wiki::page::may_be_page;
 
 /// The deepest folder that is searched.
 const MAX_DEPTH: usize = 16;
 
-/// A file, and the folder in which it was found.
+/// A file as it was when it was listed.
 #[derive(Debug)]
 pub(super) struct ListedFile {
     /// Relative to the wiki.
     pub(super) path: String,
-    folder: Arc<Dir>,
+    /// `None` if it was not asked for, or the file has gone meanwhile.
+    pub(super) meta: Option<Metadata>,
 }
 
-impl ListedFile {
-    /// How the file is now; `None` if it is gone.
-    pub(super) fn read_metadata(&self) -> Option<Metadata> {
-        self.folder.symlink_metadata(self.path.rsplit('/').next()?).ok()
-    }
+/// What is asked of each file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ListingDepth {
+    Names,
+    /// Also its size, times and inode.
+    Metadata,
 }
 
 /// What a folder holds, as paths relative to the wiki.
@@ -42,10 +42,9 @@ impl WikiFolder {
     /// All files but hidden ones and links, sorted, each with its size and when it changed.
     #[must_use]
     pub fn list_files_with_times(&self) -> Vec<WikiFile> {
-        let files = self.list_entries(&mut Vec::new());
-        let stats = map_in_threads(&files, |file| file.read_metadata().filter(Metadata::is_file));
-        let described = files.into_iter().zip(stats).filter_map(|(file, meta)| {
-            let stat = FileStat::new(&meta?);
+        let files = self.list_entries(ListingDepth::Metadata, &mut Vec::new()).0.into_iter();
+        let described = files.filter_map(|file| {
+            let stat = FileStat::new(&file.meta.filter(Metadata::is_file)?);
             Some(WikiFile { path: file.path, bytes: stat.size, modified_ms: stat.modified_ms() })
         });
         described.collect()
@@ -53,7 +52,7 @@ impl WikiFolder {
 
     /// All files but hidden ones, sorted.
     pub(crate) fn list_all_files(&self) -> Vec<String> {
-        self.list_entries(&mut Vec::new()).into_iter().map(|file| file.path).collect()
+        self.list_entries(ListingDepth::Names, &mut Vec::new()).0.into_iter().map(|file| file.path).collect()
     }
 
     /// The files that may be pages, sorted.
@@ -64,17 +63,25 @@ impl WikiFolder {
     }
 
     /// All files but hidden ones, sorted, each with what it is taken as unchanged by. What went meanwhile is left out.
-    pub(crate) fn list_stats(&self) -> Vec<(String, FileStat)> {
-        let files = self.list_entries(&mut Vec::new());
-        let stats = map_in_threads(&files, |file| file.read_metadata().map(|meta| FileStat::new(&meta)));
-        files.into_iter().zip(stats).filter_map(|(file, stat)| Some((file.path, stat?))).collect()
+    ///
+    /// # Errors
+    /// A folder cannot be listed, so files may be missing.
+    pub(crate) fn list_stats(&self) -> io::Result<Vec<(String, FileStat)>> {
+        let (files, fault) = self.list_entries(ListingDepth::Metadata, &mut Vec::new());
+        let stats = files.into_iter().filter_map(|file| Some((file.path, FileStat::new(&file.meta?))));
+        fault.map_or(Ok(()), Err)?;
+        Ok(stats.collect())
     }
 
-    /// All files but hidden ones, sorted by their paths.
-    pub(super) fn list_entries(&self, findings: &mut Vec<WikiFinding>) -> Vec<ListedFile> {
-        let (mut files, mut waiting) = (Vec::new(), vec![String::new()]);
+    /// All files but hidden ones, sorted by their paths, and why a folder could not be listed.
+    pub(super) fn list_entries(
+        &self,
+        depth: ListingDepth,
+        findings: &mut Vec<WikiFinding>,
+    ) -> (Vec<ListedFile>, Option<io::Error>) {
+        let (mut files, mut waiting, mut fault) = (Vec::new(), vec![String::new()], None);
         while let Some(folder) = waiting.pop() {
-            match self.list_folder(&folder) {
+            match self.list_folder(&folder, depth) {
                 Ok(found) => {
                     files.extend(found.files);
                     let (near, far): (Vec<_>, Vec<_>) =
@@ -89,16 +96,21 @@ impl WikiFolder {
                         report(name, FindingCode::EntryInvalid, problem, "rename it")
                     }));
                 }
-                Err(e) => findings.push(report(&folder, FindingCode::EntryInvalid, &e.to_string(), "make it readable")),
+                // It went since the folder above it was listed, and its files with it.
+                Err(e) if e.kind() == io::ErrorKind::NotFound && !folder.is_empty() => {}
+                Err(e) => {
+                    findings.push(report(&folder, FindingCode::EntryInvalid, &e.to_string(), "make it readable"));
+                    fault = Some(e);
+                }
             }
         }
-        files.sort_by(|a, b| a.path.cmp(&b.path));
-        files
+        files.sort_by(|a: &ListedFile, b| a.path.cmp(&b.path));
+        (files, fault)
     }
 
-    fn list_folder(&self, folder: &str) -> io::Result<FolderContents> {
+    fn list_folder(&self, folder: &str, depth: ListingDepth) -> io::Result<FolderContents> {
         let mut found = FolderContents::default();
-        let dir = Arc::new(if folder.is_empty() { self.dir.try_clone()? } else { self.dir.open_dir(folder)? });
+        let dir = if folder.is_empty() { self.dir.try_clone()? } else { self.dir.open_dir(folder)? };
         for entry in dir.entries()? {
             let entry = entry?;
             let name = entry.file_name();
@@ -112,7 +124,8 @@ impl WikiFolder {
             } else if kind.is_dir() {
                 found.folders.push(path);
             } else {
-                found.files.push(ListedFile { path, folder: Arc::clone(&dir) });
+                let meta = (depth == ListingDepth::Metadata).then(|| dir.symlink_metadata(&name).ok()).flatten();
+                found.files.push(ListedFile { path, meta });
             }
         }
         Ok(found)

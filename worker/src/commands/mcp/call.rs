@@ -5,7 +5,7 @@
 use crate::cli::output::{CommandError, CommandExit, CommandOutput, create_table};
 use anyhow::anyhow;
 use serde_json::{Value, json};
-use steward_server::mcp::{CommandAnswer, McpCaller, McpVault, call_tool, list_command_tools};
+use steward_server::mcp::{CommandAnswer, CommandTool, McpCaller, McpVault, call_tool, list_command_tools};
 
 pub(super) async fn run(
     vault: McpVault,
@@ -30,11 +30,18 @@ pub(super) async fn run(
 
 fn list_tools(caller: &McpCaller, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let tools = list_command_tools(caller);
-    let rows = tools.iter().map(|tool| json!({"name": tool.name, "title": tool.title, "arguments": tool.arguments}));
+    let row = |tool: &CommandTool| {
+        json!({"name": tool.name, "title": tool.title, "summary": tool.summary, "arguments": tool.arguments,
+            "required": tool.required})
+    };
+    let rows = tools.iter().map(row);
     out.print_value(&rows.collect::<Vec<Value>>(), || {
         let mut table = create_table(&["tool", "what it does", "arguments"]);
         for tool in &tools {
-            table.add_row([tool.name, tool.title, &tool.arguments.join(", ")]);
+            let (required, optional) = tool.arguments.split_at(tool.required);
+            let optional = optional.iter().map(|name| format!("[{name}]"));
+            let arguments: Vec<String> = required.iter().cloned().chain(optional).collect();
+            table.add_row([tool.name, tool.summary, &arguments.join(" ")]);
         }
         table.to_string()
     })?;
