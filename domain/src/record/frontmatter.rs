@@ -79,6 +79,12 @@ impl Document {
         &self.text[self.body..]
     }
 
+    /// The line of the file for a line of the body, both from 1.
+    #[must_use]
+    pub fn line_in_file(&self, line: usize) -> usize {
+        self.text[..self.body].matches('\n').count() + line
+    }
+
     /// The whole file as text, BOM included.
     #[must_use]
     pub fn as_str(&self) -> &str {

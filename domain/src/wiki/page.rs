@@ -69,9 +69,7 @@ impl WikiPage {
     /// The line of the file for a line of the body, both from 1.
     #[must_use]
     pub fn line_in_file(&self, line: usize) -> usize {
-        let text = self.document.as_str();
-        let above = text.len() - self.document.body().len();
-        text[..above].matches('\n').count() + line
+        self.document.line_in_file(line)
     }
 
     /// The first tag, or the kind if there is none.

@@ -6,6 +6,7 @@
 
 use super::overview::OVERVIEW;
 use super::page::WikiPage;
+use crate::record::frontmatter::Document;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use unicode_normalization::UnicodeNormalization;
@@ -33,6 +34,12 @@ pub struct PageHit {
     pub score: f64,
     /// The first line that holds a word of the query, or the summary.
     pub passage: String,
+    /// The line of the file that the passage is, from 1; `None` for the summary.
+    #[serde(skip)]
+    pub line: Option<usize>,
+    /// The size of the file.
+    #[serde(skip)]
+    pub bytes: usize,
 }
 
 /// Which of the pages that were found are shown. The rank does not depend on it.
@@ -180,13 +187,18 @@ pub fn search_pages(pages: &[WikiPage], query: &str, filter: &PageFilter, limit:
     let mut hits: Vec<(f64, &WikiPage)> = shown.filter_map(|(page, score)| Some((score?, page))).collect();
     hits.sort_by(|(a, one), (b, other)| b.total_cmp(a).then_with(|| one.slug.cmp(&other.slug)));
     hits.truncate(limit);
-    let to_hit = |(score, page): (f64, &WikiPage)| PageHit {
-        slug: page.slug.clone(),
-        title: page.title.clone(),
-        kind: page.kind.clone(),
-        file: page.file.clone(),
-        score,
-        passage: find_passage(page.document.body(), &page.summary, &words),
+    let to_hit = |(score, page): (f64, &WikiPage)| {
+        let passage = find_passage(&page.document, &page.summary, &words);
+        PageHit {
+            slug: page.slug.clone(),
+            title: page.title.clone(),
+            kind: page.kind.clone(),
+            file: page.file.clone(),
+            score,
+            passage: passage.text,
+            line: passage.line,
+            bytes: page.document.as_bytes().len(),
+        }
     };
     hits.into_iter().map(to_hit).collect()
 }
@@ -198,13 +210,25 @@ pub fn find_line(text: &str, words: &BTreeSet<String>) -> String {
     super::page::shorten(line.unwrap_or_default().trim(), MAX_PASSAGE)
 }
 
-/// The first line of a body that holds one of the words, or else the summary of its page.
+/// What is shown of a page that was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passage {
+    pub text: String,
+    /// The line of the file that it is, from 1; `None` for the summary.
+    pub line: Option<usize>,
+}
+
+/// The first line of a page's body that holds one of the words, or else the summary of the page.
 #[must_use]
-pub fn find_passage(body: &str, summary: &str, words: &BTreeSet<String>) -> String {
-    let holds = |line: &&str| split_words(line).any(|word| words.contains(&word));
-    let is_text = |line: &&str| !line.starts_with("[^") && !line.starts_with('#');
-    let line = body.lines().filter(is_text).find(holds).unwrap_or(summary);
-    super::page::shorten(&strip_marks(line.trim()), MAX_PASSAGE)
+pub fn find_passage(page: &Document, summary: &str, words: &BTreeSet<String>) -> Passage {
+    let holds = |line: &str| split_words(line).any(|word| words.contains(&word));
+    let is_text = |line: &str| !line.starts_with("[^") && !line.starts_with('#');
+    let found = page.body().lines().enumerate().find(|(_, line)| is_text(line) && holds(line));
+    let shown = found.map_or(summary, |(_, line)| line);
+    Passage {
+        text: super::page::shorten(&strip_marks(shown.trim()), MAX_PASSAGE),
+        line: found.map(|(at, _)| page.line_in_file(at + 1)),
+    }
 }
 
 /// A line of a page without the marks of quotes, and with the shown texts of links.

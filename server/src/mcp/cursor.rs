@@ -11,6 +11,8 @@ use super::tokens::{MAX_ROW_TOKENS, count_fitting};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
 /// What a cursor belongs to: the arguments of the call, and the list.
@@ -37,6 +39,23 @@ impl ListState {
     /// The cursor of the part that begins there, if the list goes on.
     pub(crate) fn next(&self, offset: usize, total: usize) -> Option<String> {
         (offset < total).then(|| format!("{offset}.{}", self.0))
+    }
+}
+
+/// A position that a cursor holds as JSON.
+pub(crate) struct JsonPosition<P>(pub(crate) P);
+
+impl<P: Serialize> Display for JsonPosition<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(&self.0).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl<P: DeserializeOwned> FromStr for JsonPosition<P> {
+    type Err = serde_json::Error;
+
+    fn from_str(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text).map(Self)
     }
 }
 

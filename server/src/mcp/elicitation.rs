@@ -102,8 +102,7 @@ pub(super) struct CallSeal<'k> {
 }
 
 impl<'k> CallSeal<'k> {
-    pub(super) fn new(tool: &ToolDefinition, call: &'k ToolCall) -> Self {
-        let key = &call.vault.fences;
+    pub(super) fn new(key: &'k FenceKey, tool: &ToolDefinition, call: &ToolCall) -> Self {
         Self {
             key,
             caller: call.caller.name.clone(),

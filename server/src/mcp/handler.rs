@@ -152,13 +152,12 @@ impl ServerHandler for McpHandler {
         if channel == Some(PersonChannel::Session) {
             elicitation::ask_in_session(tool, &call, &context).await;
         }
-        let copy = call.clone();
+        let seal = (channel == Some(PersonChannel::Result)).then(|| CallSeal::new(&self.vault.fences, tool, &call));
         let result = run_call(tool, call, &context, self.transport).await;
         self.log.report_call(tool.name, &result, &context).await;
-        let seal = CallSeal::new(tool, &copy);
-        let asked = (channel == Some(PersonChannel::Result))
-            .then(|| elicitation::ask_by_result(&seal, &result, request.request_state.as_deref(), Utc::now()));
-        Ok(asked.flatten().map_or_else(|| result.into(), Into::into))
+        let state = request.request_state.as_deref();
+        let asked = seal.and_then(|seal| elicitation::ask_by_result(&seal, &result, state, Utc::now()));
+        Ok(asked.map_or_else(|| result.into(), Into::into))
     }
 
     async fn list_resources(

@@ -1,7 +1,7 @@
 //! Resources: the files of wikis as they are, what a check of a wiki finds, its guide, and what the stewards say, for programs.
 //!
-//! A file has no fence, because it is the exact bytes. It is marked as untrusted instead. What a tool says as well has the words of the tool. Only a valid token of ours is taken out of a text. What
-//! a caller does not see is not found. A read is a line in the log, as a call is.
+//! A file has no fence, because it is the exact bytes. It is marked as untrusted instead. What a tool says as well has the words of the tool.
+//! Only a valid token of ours is taken out of a text. What a caller does not see is not found. A read is a line in the log, as a call is.
 
 mod by_tool;
 mod contents;

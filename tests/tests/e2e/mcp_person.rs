@@ -49,7 +49,7 @@ async fn over_stdio_a_session_shows_the_card_and_the_clients_answer_confirms_not
     assert_eq!((&called["id"], &called["result"]["structuredContent"]["outcome"]), (&json!(id), &json!("confirmed")));
     assert_eq!(world.vault.state("rent"), "done");
     client.end().await;
-    // A client that opens no addresses is told where, and waits for nothing.
+    // A client that opens no addresses is not asked, and gets its answer at once.
     let mut plain = Client::start_with(&world.steward, &["--allow", "act"], ("2025-06-18", json!({}))).await;
     assert_eq!(plain.value("steward_confirm", json!({"action": action})).await["outcome"], "confirmed");
     plain.end().await;

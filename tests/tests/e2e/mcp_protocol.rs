@@ -186,7 +186,11 @@ async fn make_token(world: &World, api: &Api) -> (Api, String) {
 
 fn append_to_page(world: &World) {
     let path = world.vault.path().join("wiki/allotment/concepts/stopcock.md");
-    std::fs::write(&path, format!("{}\nMore words.\n", std::fs::read_to_string(&path).unwrap())).unwrap();
+    let text = format!("{}\nMore words.\n", std::fs::read_to_string(&path).unwrap());
+    // Exchanged whole, as editors do: a page that is looked at while it is written would be reported twice.
+    let new = path.with_file_name(".stopcock.md");
+    std::fs::write(&new, text).unwrap();
+    std::fs::rename(new, path).unwrap();
 }
 
 #[tokio::test]

@@ -5,9 +5,7 @@
 
 use crate::wiki::folder::WikiFolder;
 use crate::wiki::threads::map_in_threads;
-use serde::Serialize;
-use std::fmt::{self, Display};
-use std::str::FromStr;
+use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use steward_domain::wiki::MAX_SOURCE_BYTES;
 use steward_domain::wiki::grep::{LineHit, LinePattern};
@@ -32,27 +30,12 @@ pub struct GrepRequest {
 }
 
 /// A line of a file. Files are searched in the order of their paths.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrepPosition {
     /// Relative to the wiki.
     pub path: String,
     /// From 1.
     pub line: usize,
-}
-
-impl Display for GrepPosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.line, self.path)
-    }
-}
-
-impl FromStr for GrepPosition {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (line, path) = text.split_once(' ').ok_or(())?;
-        Ok(Self { path: path.to_owned(), line: line.parse().map_err(|_| ())? })
-    }
 }
 
 /// A line that was found.

@@ -33,9 +33,9 @@ pub struct DocumentSearch {
     pub is_cut: bool,
 }
 
-/// What was read of a document.
+/// What is kept of a document that was read.
 struct ReadDocument {
-    counts: WordCounts,
+    path: String,
     /// The first line that holds a word of the query.
     passage: String,
     fits: bool,
@@ -55,26 +55,22 @@ pub fn search_documents(
         contents.sources.values().map(|source| (source.path.as_str(), source)).collect();
     let mut files = folder.list_all_files();
     files.retain(|file| file.split('/').next() == Some(SOURCES_FOLDER) && is_meant(file));
-    let read = |file: &String| -> Option<ReadDocument> {
+    let read = |file: &String| -> Option<(ReadDocument, WordCounts)> {
         if Instant::now() >= until {
             return None;
         }
         let text = read_document(folder, file, registered.get(file.as_str()).copied()).unwrap_or_default();
-        Some(ReadDocument {
-            counts: WordCounts::new(split_words(&text), &words),
-            passage: find_line(&text, &words),
-            fits: matching == WordMatch::Any || matching.fits(split_words(&text), query),
-        })
+        let fits = matching == WordMatch::Any || matching.fits(split_words(&text), query);
+        let document = ReadDocument { path: file.clone(), passage: find_line(&text, &words), fits };
+        Some((document, WordCounts::new(split_words(&text), &words)))
     };
     let found = map_in_threads(&files, read);
     let is_cut = found.iter().any(Option::is_none);
-    let read: Vec<(String, ReadDocument)> =
-        files.into_iter().zip(found).filter_map(|(file, found)| Some((file, found?))).collect();
-    let counts: Vec<WordCounts> = read.iter().map(|(_, document)| document.counts.clone()).collect();
-    let ranked = read.into_iter().zip(rank_texts(&counts, &words));
-    let hits = ranked.filter(|((_, document), _)| document.fits).filter_map(|((path, document), score)| {
+    let (read, counts): (Vec<ReadDocument>, Vec<WordCounts>) = found.into_iter().flatten().unzip();
+    let ranked = read.into_iter().zip(rank_texts(&counts, &words)).filter(|(document, _)| document.fits);
+    let hits = ranked.filter_map(|(ReadDocument { path, passage, .. }, score)| {
         let title = registered.get(path.as_str()).map(|source| source.title.clone()).unwrap_or_default();
-        Some(DocumentHit { path, title, score: score?, passage: document.passage })
+        Some(DocumentHit { path, title, score: score?, passage })
     });
     let mut hits: Vec<DocumentHit> = hits.collect();
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)));

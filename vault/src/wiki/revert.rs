@@ -16,7 +16,7 @@ use steward_domain::wiki::assemble::{AssembleError, ProvenanceChange, RunReport,
 use steward_domain::wiki::details::{FileRecord, RecordedContent, WikiDetails, WikiDetailsError};
 use steward_domain::wiki::graph::{PageRelation, choose_new_relations, list_relations};
 use steward_domain::wiki::path::{PagePath, PagePathError};
-use steward_domain::wiki::plan::{RunFile, WikiPlanError, WikiRun, close};
+use steward_domain::wiki::plan::{WikiPlanError, WikiRun, close};
 use steward_domain::wiki::rollback::{EditedPages, KeptPage, RollbackConflict, RollbackPlan, invert};
 use steward_domain::wiki::run::{RunId, WikiMark, WikiRunType};
 use steward_domain::wiki::{GRAPH_FILE, IDEAS_FILE};
@@ -96,20 +96,15 @@ impl VaultWriter {
     }
 
     fn revert_run_once(&self, request: &RevertRequest<'_>) -> Result<RevertedRun, RevertError> {
-        let (record, details) = read_run(self.root(), request.record)?;
-        let reverted = read_mark(request.record, &record)?;
-        let run = describe_rollback(request, &reverted);
+        let record = RunRecord::read(self.root(), request.record)?;
+        let reverted = &record.reverted;
+        let run = describe_rollback(request, reverted);
         if let Some(receipt) = self.find_run(&run)? {
             return Ok(RevertedRun { receipt, kept: Vec::new(), displaced: Vec::new() });
         }
-        let PlannedRevert { runs, wiki, mut plan } = plan_revert(
-            self.root(),
-            &RunRecord { record, details: &details, reverted: &reverted },
-            request.edited,
-            request.at,
-        )?;
+        let PlannedRevert { runs, wiki, mut plan } = plan_revert(self.root(), &record, request.edited, request.at)?;
         let stands_again = count_rollbacks(&runs, &reverted.run) % 2 == 1;
-        let mut report = describe_report(request, &Rollback { mark: &run.mark, stands_again }, &plan, &details);
+        let mut report = describe_report(request, &Rollback { mark: &run.mark, stands_again }, &plan, &record.details);
         let first = runs.iter().find(|known| stands_again && reverted.reverts.as_ref() == Some(&known.run));
         if let Some(first) = first.and_then(|first| runs::read_run(self.root(), &first.record)) {
             report.ideas = list_ideas(&first.files);
@@ -124,15 +119,6 @@ impl VaultWriter {
     }
 }
 
-/// What taking a run back would do now.
-#[derive(Clone, Debug)]
-pub struct RevertPreview {
-    /// The pages that would change.
-    pub files: Vec<RunFile>,
-    /// Pages of the run that would stay, and why.
-    pub kept: Vec<KeptPage>,
-}
-
 /// Plans to take the run of a record back, as [`VaultWriter::revert_run`] would, and changes nothing.
 ///
 /// # Errors
@@ -142,18 +128,8 @@ pub fn preview_revert(
     path: &RecordPath,
     edited: EditedPages,
     now: DateTime<Utc>,
-) -> Result<RevertPreview, RevertError> {
-    let (record, details) = read_run(root, path)?;
-    let reverted = read_mark(path, &record)?;
-    let planned = plan_revert(root, &RunRecord { record, details: &details, reverted: &reverted }, edited, now)?;
-    Ok(RevertPreview { files: planned.plan.files, kept: planned.plan.kept })
-}
-
-/// The record of a committed run.
-struct RunRecord<'a> {
-    record: AuditRecord,
-    details: &'a WikiDetails,
-    reverted: &'a WikiMark,
+) -> Result<RollbackPlan, RevertError> {
+    Ok(plan_revert(root, &RunRecord::read(root, path)?, edited, now)?.plan)
 }
 
 /// A rollback that nothing stands in the way of.
@@ -165,11 +141,11 @@ struct PlannedRevert {
 
 fn plan_revert(
     root: &VaultRoot,
-    run: &RunRecord<'_>,
+    record: &RunRecord,
     edited: EditedPages,
     at: DateTime<Utc>,
 ) -> Result<PlannedRevert, RevertError> {
-    let RunRecord { record, details, reverted } = run;
+    let RunRecord { reverted, details, missing_files } = record;
     let runs = list_runs(root, Some(&reverted.wiki)).map_err(ReadWikiError::from)?;
     let by = runs.iter().find(|known| known.run == reverted.run).and_then(|known| known.reverted_by.clone());
     if let Some(by) = by {
@@ -178,7 +154,7 @@ fn plan_revert(
     // It is read first. So a run that is committed while the pages are read makes this one start again.
     let wiki = read_wiki(root, &reverted.wiki, &reverted.folder)?;
     let read = |path: &PagePath| read_current(root, path);
-    let mut plan = invert(details, &reverted.folder, &record.missing_files, edited, at, read)?;
+    let mut plan = invert(details, &reverted.folder, missing_files, edited, at, read)?;
     plan.settle_names(&wiki.state.pages, &wiki.unreadable, edited);
     if !plan.conflicts.is_empty() {
         name_causes(root, &mut plan.conflicts, &runs, &reverted.run);
@@ -190,26 +166,32 @@ fn plan_revert(
     Ok(PlannedRevert { runs, wiki, plan })
 }
 
-/// The mark of the run that a record is of.
-fn read_mark(path: &RecordPath, record: &AuditRecord) -> Result<WikiMark, RevertError> {
-    let mark = record.draft.wiki.clone().filter(|_| record.draft.kind == ActionKind::Wiki);
-    mark.ok_or_else(|| RevertError::NotARun(path.clone()))
+/// What the record of a committed run holds.
+struct RunRecord {
+    reverted: WikiMark,
+    details: WikiDetails,
+    /// The files that the run did not reach.
+    missing_files: Vec<String>,
 }
 
-fn read_run(root: &VaultRoot, path: &RecordPath) -> Result<(AuditRecord, WikiDetails), RevertError> {
-    let (bytes, sha256) = root.read_file(path).map(|read| (read.bytes, read.hash)).map_err(ApplyError::from)?;
-    let failed = |source| ApplyError::from(ChainError::Record { path: path.clone(), source });
-    let record = AuditRecord::parse(&bytes).map_err(failed)?;
-    let details = WikiDetails::parse(&String::from_utf8_lossy(&bytes));
-    let details = details.map_err(|source| RevertError::Details { record: path.clone(), source });
-    if record.draft.record_path().as_ref() != Ok(path) {
-        return Err(RevertError::NotARun(path.clone()));
+impl RunRecord {
+    fn read(root: &VaultRoot, path: &RecordPath) -> Result<Self, RevertError> {
+        let (bytes, sha256) = root.read_file(path).map(|read| (read.bytes, read.hash)).map_err(ApplyError::from)?;
+        let failed = |source| ApplyError::from(ChainError::Record { path: path.clone(), source });
+        let record = AuditRecord::parse(&bytes).map_err(failed)?;
+        let details = WikiDetails::parse(&String::from_utf8_lossy(&bytes));
+        let details = details.map_err(|source| RevertError::Details { record: path.clone(), source });
+        let not_a_run = || RevertError::NotARun(path.clone());
+        if record.draft.record_path().as_ref() != Ok(path) {
+            return Err(not_a_run());
+        }
+        let details = details?;
+        if !chain::is_linked(root, record.seq, &sha256).map_err(ApplyError::from)? {
+            return Err(not_a_run());
+        }
+        let reverted = record.draft.wiki.filter(|_| record.draft.kind == ActionKind::Wiki).ok_or_else(not_a_run)?;
+        Ok(Self { reverted, details, missing_files: record.missing_files })
     }
-    let details = details?;
-    if !chain::is_linked(root, record.seq, &sha256).map_err(ApplyError::from)? {
-        return Err(RevertError::NotARun(path.clone()));
-    }
-    Ok((record, details))
 }
 
 fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRun {

@@ -8,10 +8,10 @@ use crate::wiki::create::WIKIS_FOLDER;
 use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::quotes::read_text;
 use std::collections::BTreeSet;
-use steward_domain::record::frontmatter;
+use steward_domain::record::frontmatter::{self, Document};
 use steward_domain::wiki::MAX_PAGE_BYTES;
 use steward_domain::wiki::registry::WikiSource;
-use steward_domain::wiki::search::{PageFilter, PageHit, find_passage, list_query_words, split_words};
+use steward_domain::wiki::search::{PageFilter, PageHit, Passage, find_passage, list_query_words, split_words};
 
 /// Finds the best pages for a query, after the index was brought up to date; `None` if it does not know the wiki.
 ///
@@ -30,24 +30,32 @@ pub async fn search_indexed(
     let (path, words) = (root.path().join(WIKIS_FOLDER).join(wiki), list_query_words(query));
     let hits = tokio::task::spawn_blocking(move || {
         let folder = WikiFolder::open(&path).ok();
-        let to_hit = |page: IndexedPage| PageHit {
-            passage: find_passage(&read_body(folder.as_ref(), &page.file), &page.summary, &words),
-            slug: page.slug,
-            title: page.title,
-            kind: page.kind,
-            file: page.file,
-            score: page.score,
+        let to_hit = |page: IndexedPage| {
+            // A page that cannot be read any more is shown by its summary.
+            let document = read_document(folder.as_ref(), &page.file);
+            let summary = || Passage { text: page.summary.clone(), line: None };
+            let passage = document.as_ref().map(|document| find_passage(document, &page.summary, &words));
+            let passage = passage.unwrap_or_else(summary);
+            PageHit {
+                passage: passage.text,
+                line: passage.line,
+                bytes: document.map_or(0, |document| document.as_bytes().len()),
+                slug: page.slug,
+                title: page.title,
+                kind: page.kind,
+                file: page.file,
+                score: page.score,
+            }
         };
         found.into_iter().map(to_hit).collect()
     });
     Ok(Some(hits.await?))
 }
 
-/// The body of a page; empty if it cannot be read any more.
-fn read_body(folder: Option<&WikiFolder>, file: &str) -> String {
-    let bytes = folder.and_then(|folder| folder.read_bytes(file, MAX_PAGE_BYTES).ok());
-    let document = bytes.and_then(|bytes| frontmatter::read_note(&bytes).ok());
-    document.map(|document| document.body().to_owned()).unwrap_or_default()
+/// A page; `None` if it cannot be read any more.
+fn read_document(folder: Option<&WikiFolder>, file: &str) -> Option<Document> {
+    let bytes = folder?.read_bytes(file, MAX_PAGE_BYTES).ok()?;
+    frontmatter::read_note(&bytes).ok()
 }
 
 /// The ids of the sources whose texts hold all words of a query. Every source is read.

@@ -10,15 +10,20 @@ use crate::mcp::error::ToolErrorCode;
 use crate::mcp::handler::all_tools;
 use crate::mcp::schema::WORKSPACE;
 use crate::mcp::secrets::{remove_tokens, remove_tokens_from_value};
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolVisibility};
+use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolVisibility};
 use crate::mcp::vault::McpVault;
 use rmcp::model::{ErrorData, JsonObject, ResourceContents};
 use serde_json::json;
 use std::sync::Arc;
 
+/// The tool of this name, if a caller has it.
+pub(super) fn find_listed_tool(name: &str, caller: &McpCaller) -> Option<&'static ToolDefinition> {
+    all_tools().find(|tool| tool.name == name && tool.check_visibility(caller) == ToolVisibility::Listed)
+}
+
 /// A tool, and what it is asked.
 pub(super) struct ToolResource {
-    pub(super) tool: &'static str,
+    tool: &'static str,
     arguments: JsonObject,
 }
 
@@ -38,12 +43,6 @@ impl ToolResource {
         })
     }
 
-    /// Whether a caller has the tool.
-    pub(super) fn is_seen(tool: &str, caller: &McpCaller) -> bool {
-        let found = all_tools().find(|known| known.name == tool);
-        found.is_some_and(|tool| tool.check_visibility(caller) == ToolVisibility::Listed)
-    }
-
     /// Reads the resource on a blocking thread.
     ///
     /// # Errors
@@ -54,8 +53,7 @@ impl ToolResource {
         caller: &McpCaller,
         uri: &str,
     ) -> Result<ResourceContents, ErrorData> {
-        let tool = all_tools().find(|known| known.name == self.tool && Self::is_seen(self.tool, caller));
-        let tool = tool.ok_or_else(|| refuse_unknown(uri))?;
+        let tool = find_listed_tool(self.tool, caller).ok_or_else(|| refuse_unknown(uri))?;
         let call = ToolCall { vault, caller: caller.clone(), arguments: self.arguments };
         let answer = (tool.run)(&call).map_err(|e| match e.code {
             ToolErrorCode::NotFound | ToolErrorCode::BadArguments | ToolErrorCode::WorkspaceNotAccessible => {

@@ -35,7 +35,10 @@ pub(super) fn read_visible(
     let contents = match resource {
         ResourceUri::File { path, .. } => read_file(&workspace, path, uri)?,
         ResourceUri::Lint { .. } => read_findings(&workspace, uri)?,
-        _ => return Err(refuse_unknown(uri)),
+        // Tools say what these hold.
+        ResourceUri::Guide { .. } | ResourceUri::Today | ResourceUri::Matter { .. } | ResourceUri::Action { .. } => {
+            return Err(refuse_unknown(uri));
+        }
     };
     Ok(contents.with_meta(mark_untrusted()))
 }

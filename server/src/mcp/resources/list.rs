@@ -2,7 +2,7 @@
 //!
 //! A page of the list fits one state of it: when files come or go, its cursor is refused and a client begins again. Descriptions are constants.
 
-use super::by_tool::ToolResource;
+use super::by_tool::find_listed_tool;
 use super::contents::find_mime_type;
 use super::uri::ResourceUri;
 use super::{RESOURCE_TTL_MS, mark_untrusted};
@@ -92,18 +92,15 @@ pub(crate) fn list_resources(
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ErrorData> {
     let (mut uris, mut sizes) = (Vec::new(), Vec::new());
-    if ToolResource::is_seen("steward_today", caller) {
+    if find_listed_tool("steward_today", caller).is_some() {
         uris.push(ResourceUri::Today);
         sizes.push(None);
     }
     for workspace in list_workspaces(vault, caller).map_err(ToolError::into_protocol_error)? {
         let opened = vault.open_workspace(caller, Some(&workspace)).map_err(ToolError::into_protocol_error)?;
-        for uri in
-            [ResourceUri::Guide { workspace: workspace.clone() }, ResourceUri::Lint { workspace: workspace.clone() }]
-        {
-            uris.push(uri);
-            sizes.push(None);
-        }
+        uris.push(ResourceUri::Guide { workspace: workspace.clone() });
+        uris.push(ResourceUri::Lint { workspace: workspace.clone() });
+        sizes.extend([None, None]);
         for file in opened.list_files() {
             uris.push(ResourceUri::File { workspace: workspace.clone(), path: file.path });
             sizes.push(Some(file.file.bytes));
@@ -141,7 +138,9 @@ fn describe_resource(uri: &str, named: &ResourceUri, size: Option<u64>) -> Resou
         }
         ResourceUri::Lint { .. } => Resource::new(uri, "findings").with_description(LINT).with_mime_type(JSON),
         ResourceUri::Guide { .. } => Resource::new(uri, "guide").with_description(GUIDE).with_mime_type(TEXT),
-        _ => Resource::new(uri, "today").with_description(TODAY).with_mime_type(JSON),
+        ResourceUri::Today => Resource::new(uri, "today").with_description(TODAY).with_mime_type(JSON),
+        // These are many, so their templates are listed and not they.
+        ResourceUri::Matter { .. } | ResourceUri::Action { .. } => Resource::new(uri, uri).with_mime_type(JSON),
     };
     let resource = resource.with_meta(mark_untrusted());
     match size {
@@ -152,7 +151,7 @@ fn describe_resource(uri: &str, named: &ResourceUri, size: Option<u64>) -> Resou
 
 /// The templates that a caller has.
 pub(crate) fn list_templates(caller: &McpCaller) -> ListResourceTemplatesResult {
-    let seen = RESOURCE_TEMPLATES.iter().filter(|it| ToolResource::is_seen(it.tool, caller));
+    let seen = RESOURCE_TEMPLATES.iter().filter(|it| find_listed_tool(it.tool, caller).is_some());
     let templates = seen.map(|it| {
         let template =
             ResourceTemplate::new(it.template, it.name).with_description(it.description).with_meta(mark_untrusted());

@@ -43,7 +43,7 @@ struct ConfirmArguments {
 #[derive(Debug, Serialize, JsonSchema)]
 struct ConfirmResult {
     action: String,
-    /// `needs_human`, `confirmed` or, of a run, `committed`.
+    /// `needs_human`, `confirmed` or `committed`.
     outcome: String,
     /// The address of the card; absent if no dashboard runs.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -54,7 +54,7 @@ enum ResolutionArgument {
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct PreviewResult {
-    /// Fields, or pages of a run, that would change.
+    /// Fields, or pages, that would change.
     pub(super) fields: Vec<FieldChange>,
     /// Fields that people edited since: an undo is refused.
     pub(super) kept: Vec<FieldChange>,

@@ -125,19 +125,19 @@ fn resolve_wiki_run(
     kind: ResolutionKind,
     action: String,
 ) -> Result<ToolAnswer, ToolError> {
-    if row.waits && kind == ResolutionKind::Undo {
-        return Err(refuse_without_person(call, &row));
-    }
-    if !row.waits && kind == ResolutionKind::Dismiss {
-        let refusal = ResolutionRefusal::NotPending { id: action, disposition: row.state };
-        return Err(refuse_resolution(&refusal));
-    }
     let run: RunId = row.run.parse().map_err(ToolError::internal)?;
     let staged = StagedRuns::new(call.vault.root()).peek(&run);
     let is_own = staged.is_ok_and(|staged| staged.meta.is_by_assistant() && staged.meta.by == call.caller.name);
     if !call.caller.may_act && !is_own {
         let what = "another caller committed this run";
         return Err(ToolError::new(ToolErrorCode::ScopeTooSmall, what, "A person can take it back in the dashboard"));
+    }
+    if row.waits && kind == ResolutionKind::Undo {
+        return Err(refuse_without_person(call, &row));
+    }
+    if !row.waits && kind == ResolutionKind::Dismiss {
+        let refusal = ResolutionRefusal::NotPending { id: action, disposition: row.state };
+        return Err(refuse_resolution(&refusal));
     }
     let request = match kind {
         ResolutionKind::Undo => WikiRequest::Revert { run, keep_edited: false },

@@ -50,7 +50,7 @@ struct StatusResult {
     mode: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop: Option<StopInForce>,
-    /// Actions and runs of wikis that wait for a person.
+    /// Actions and runs that wait for a person.
     waiting: u64,
     guard: Vec<GuardWindow>,
     /// Outside words: why no model is asked now.

@@ -15,7 +15,7 @@ use crate::views::wiki::{WikiRunRow, list_run_lines, list_wiki_runs};
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::record::path::RecordPath;
-use steward_domain::wiki::rollback::EditedPages;
+use steward_domain::wiki::rollback::{EditedPages, KeptPage};
 use steward_vault::wiki::revert::{RevertError, preview_revert};
 use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::staged::StagedRuns;
@@ -27,14 +27,16 @@ const MAX_SIDE_TOKENS: usize = 200;
 
 /// The run of an action, if there is one and its workspace is seen.
 pub(super) fn find_wiki_run(call: &ToolCall, action: &str) -> Result<Option<WikiRunRow>, ToolError> {
-    let rows = list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX);
-    Ok(rows.map_err(ToolError::internal)?.into_iter().find(|row| row.derive_action() == action))
+    Ok(list_seen_runs(call)?.into_iter().find(|row| row.derive_action() == action))
+}
+
+fn list_seen_runs(call: &ToolCall) -> Result<Vec<WikiRunRow>, ToolError> {
+    list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX).map_err(ToolError::internal)
 }
 
 /// The runs that wait, then those that were committed or taken back since a moment, each newest first.
 pub(super) fn list_news(call: &ToolCall, since: DateTime<Utc>) -> Result<Vec<WikiRunRow>, ToolError> {
-    let rows = list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX);
-    let mut rows = rows.map_err(ToolError::internal)?;
+    let mut rows = list_seen_runs(call)?;
     rows.retain(|row| row.waits || (row.is_committed() && row.at >= since));
     rows.sort_by_key(|row| !row.waits);
     Ok(rows)
@@ -95,11 +97,7 @@ pub(super) fn find_address(call: &ToolCall, row: &WikiRunRow) -> Option<String> 
 pub(super) fn preview_wiki_undo(call: &ToolCall, row: &WikiRunRow) -> Result<PreviewResult, ToolError> {
     if !row.is_committed() {
         let refusal = format!("the run {} was not committed: it is {}", row.short(), row.state);
-        return Ok(PreviewResult {
-            refused: Some(CONFLICT),
-            refusal: Some(refusal.into()),
-            ..PreviewResult::default()
-        });
+        return Ok(refuse_preview(refusal));
     }
     let root = call.vault.root();
     let records = find_run_records(root, &row.run).map_err(ToolError::internal)?;
@@ -112,7 +110,7 @@ pub(super) fn preview_wiki_undo(call: &ToolCall, row: &WikiRunRow) -> Result<Pre
                 let (now, after) = list_run_lines(file);
                 FieldChange { field: path(file.path.file()), now: cut_lines(now), after: cut_lines(after) }
             };
-            let keep = |kept: &steward_domain::wiki::rollback::KeptPage| FieldChange {
+            let keep = |kept: &KeptPage| FieldChange {
                 field: path(&kept.file),
                 now: Some(kept.reason.to_string().into()),
                 after: None,
@@ -123,13 +121,15 @@ pub(super) fn preview_wiki_undo(call: &ToolCall, row: &WikiRunRow) -> Result<Pre
                 ..PreviewResult::default()
             })
         }
-        Err(e @ (RevertError::Conflicts(_) | RevertError::Nothing(_) | RevertError::Again(_))) => Ok(PreviewResult {
-            refused: Some(CONFLICT),
-            refusal: Some(show_reason(&e.to_string()).into()),
-            ..PreviewResult::default()
-        }),
+        Err(e @ (RevertError::Conflicts(_) | RevertError::Nothing(_) | RevertError::Again(_))) => {
+            Ok(refuse_preview(show_reason(&e.to_string())))
+        }
         Err(e) => Err(ToolError::internal(e)),
     }
+}
+
+fn refuse_preview(why: String) -> PreviewResult {
+    PreviewResult { refused: Some(CONFLICT), refusal: Some(why.into()), ..PreviewResult::default() }
 }
 
 fn cut_lines(lines: Vec<String>) -> Option<OutsideWords> {

@@ -3,7 +3,7 @@
 //! Words are compared as they are, without patterns. The clone is read as it lies on the disk and is never fetched.
 
 use super::search::read_moment;
-use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
+use crate::mcp::cursor::{JsonPosition, ListCursors, ListPart, ListRow};
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::git::{CommitId, GitProcess, check_clone_path, describe_no_clone, resolve_commit};
 use crate::mcp::outside::OutsideWords;
@@ -11,8 +11,6 @@ use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
-use std::fmt::{self, Display};
-use std::str::FromStr;
 
 /// The most files that are listed of a commit.
 const MAX_FILES: usize = 30;
@@ -109,7 +107,7 @@ fn list_commits(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let filters = (&workspace.name, &arguments.source, &arguments.since, &arguments.until);
     let filters = (filters, &arguments.path, &arguments.grep, &arguments.author);
     let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
-    let begin: Option<LogPosition> = cursors.read(arguments.cursor.as_deref())?;
+    let begin = cursors.read(arguments.cursor.as_deref())?.map(|JsonPosition::<LogPosition>(begin)| begin);
     // New commits come before the head of the first part, so they do not move what follows.
     let head = match resolve_commit(&git, begin.as_ref().map_or("HEAD", |begin| begin.head.as_str())) {
         Ok(head) => head,
@@ -124,7 +122,9 @@ fn list_commits(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let mut commits = read_commits(&git, &options, &head, arguments.path.as_deref())?;
     let has_more = commits.len() > limit;
     commits.truncate(limit);
-    let locate = |count: usize| LogPosition { head: head.as_str().to_owned(), skipped: skipped + count }.to_string();
+    let locate = |count: usize| {
+        JsonPosition(LogPosition { head: head.as_str().to_owned(), skipped: skipped + count }).to_string()
+    };
     let next = has_more.then(|| locate(commits.len()));
     let rows = commits.into_iter().enumerate().map(|(at, row)| ListRow { row, position: locate(at + 1) });
     let ListPart { rows, cursor } = cursors.cut(rows.collect(), next);
@@ -132,25 +132,10 @@ fn list_commits(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
 }
 
 /// Where a part begins: after so many commits below a head.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, Serialize)]
 struct LogPosition {
     head: String,
     skipped: usize,
-}
-
-impl Display for LogPosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.skipped, self.head)
-    }
-}
-
-impl FromStr for LogPosition {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (skipped, head) = text.split_once(' ').ok_or(())?;
-        Ok(Self { head: head.to_owned(), skipped: skipped.parse().map_err(|_| ())? })
-    }
 }
 
 /// The options of `git log`. Each value is part of its option, so none is an option itself.

@@ -2,7 +2,7 @@
 //!
 //! The search takes two seconds at most and reads every file that the glob means.
 
-use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
+use crate::mcp::cursor::{JsonPosition, ListCursors, ListPart, ListRow};
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
@@ -91,7 +91,7 @@ fn grep(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<GrepArguments>()?;
     let filters = (&workspace.name, &arguments.pattern, &arguments.path, arguments.ignore_case, arguments.fixed);
     let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
-    let after = cursors.read(arguments.cursor.as_deref())?;
+    let after = cursors.read(arguments.cursor.as_deref())?.map(|JsonPosition(after)| after);
     let GrepArguments { pattern, path, ignore_case, fixed, context, limit, .. } = arguments;
     let context = check_range("context", context, 0, 5)?;
     let limit = check_range("limit", limit, 1, 200)?;
@@ -117,11 +117,10 @@ fn grep(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         if count_fitting(std::slice::from_ref(&row), MAX_ROW_TOKENS) == 0 {
             (row.before, row.after) = (Vec::new(), Vec::new());
         }
-        Some(ListRow { position: GrepPosition { path, line: hit.line }.to_string(), row })
+        Some(ListRow { position: JsonPosition(GrepPosition { path, line: hit.line }).to_string(), row })
     });
     let hits: Vec<ListRow<GrepLine>> = hits.collect();
-    let next = found.next.map(|next| next.to_string());
+    let next = found.next.map(|next| JsonPosition(next).to_string());
     let ListPart { rows, cursor } = cursors.cut(hits, next);
-    let truncated = cursor.is_some();
-    answer_value(&GrepResult { hits: rows, files_searched: found.files as u64, truncated, cursor })
+    answer_value(&GrepResult { hits: rows, files_searched: found.files as u64, truncated: cursor.is_some(), cursor })
 }

@@ -4,7 +4,7 @@
 
 use super::search::read_moment;
 use super::write::{RunChoice, open_run, refuse_change, render_diff};
-use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
+use crate::mcp::cursor::{JsonPosition, ListCursors, ListPart, ListRow};
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
@@ -18,8 +18,6 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Display};
-use std::str::FromStr;
 use steward_domain::wiki::log::{LogEntry, read_log};
 use steward_domain::wiki::{LOG_FILE, MAX_GENERATED_BYTES};
 use steward_vault::wiki::guardian::StagedPage;
@@ -184,19 +182,20 @@ fn history(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let filters = (&workspace.name, &arguments.op, &arguments.since, &arguments.until, &arguments.status);
     let filters = (filters, arguments.mine, &arguments.run_id);
     let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
-    let after: Option<EntryPosition> = cursors.read(arguments.cursor.as_deref())?;
-    let mut rows: Vec<(EntryPosition, HistoryEntry)> = EntryPosition::number(entries);
-    rows.retain(|(position, _)| after.as_ref().is_none_or(|after| position > after));
-    let next = rows.get(limit).and(limit.checked_sub(1)).and_then(|last| rows.get(last));
-    let next = next.map(|(position, _)| position.to_string());
-    let rows = rows.into_iter().take(limit);
-    let rows = rows.map(|(position, row)| ListRow { row, position: position.to_string() });
-    let ListPart { rows, cursor } = cursors.cut(rows.collect(), next);
+    let after = cursors.read(arguments.cursor.as_deref())?.map(|JsonPosition(after)| after);
+    let rest = EntryPosition::number(entries).into_iter();
+    let rest = rest.filter(|(position, _)| after.as_ref().is_none_or(|after| position > after));
+    let mut rows: Vec<ListRow<HistoryEntry>> =
+        rest.map(|(position, row)| ListRow { row, position: JsonPosition(position).to_string() }).collect();
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| has_more).map(|row| row.position.clone());
+    let ListPart { rows, cursor } = cursors.cut(rows, next);
     answer_value(&HistoryResult { entries: rows, truncated: cursor.is_some(), cursor, run: details })
 }
 
 /// Where an entry stands in a list that begins with the newest. Those of the same moment keep the order in which they were read.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 struct EntryPosition {
     at: Reverse<i64>,
     /// From the oldest of this moment, so that a newer one moves none.
@@ -215,22 +214,6 @@ impl EntryPosition {
         }
         numbered.reverse();
         numbered
-    }
-}
-
-impl Display for EntryPosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.at.0, self.number.0)
-    }
-}
-
-impl FromStr for EntryPosition {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let (at, number) = text.split_once(' ').ok_or(())?;
-        let (at, number) = (at.parse().map_err(|_| ())?, number.parse().map_err(|_| ())?);
-        Ok(Self { at: Reverse(at), number: Reverse(number) })
     }
 }
 

@@ -17,7 +17,6 @@ use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::time::Instant;
-use steward_domain::record::frontmatter::read_note;
 use steward_domain::wiki::log::read_log;
 use steward_domain::wiki::page::read_page;
 use steward_domain::wiki::search::{
@@ -189,42 +188,28 @@ fn search_wiki(
         let cut = format!("cut: of the pages that hold one word the best {MAX_CANDIDATES} were looked at");
         notice = Some(notice.map_or(cut.clone(), |notice| format!("{notice}; {cut}")));
     }
-    let words = list_query_words(query);
-    let hits = found.into_iter().filter_map(|hit| {
-        let text = workspace.folder.read_text(&hit.file, MAX_PAGE_BYTES).ok().flatten()?;
-        if is_narrow {
-            let page = read_page(&hit.file, text.as_bytes()).page?;
-            let fits = WordMatch::from(arguments.matching).fits(list_page_words(&page), query);
-            if !fits || !tags.iter().all(|tag| page.tags.contains(tag)) {
-                return None;
-            }
-        }
+    let is_meant = |hit: &PageHit| !is_narrow || fits_narrow(workspace, arguments, &hit.file);
+    let hits = found.into_iter().filter(is_meant).filter_map(|hit| {
         Some(SearchHit {
             path: to_path(&hit.file)?,
             kind: hit.kind.into(),
             title: hit.title.into(),
             score: round_score(hit.score),
             snippet: hit.passage.into(),
-            line: find_body_line(&text, &words),
-            tokens: Some(estimate_tokens(text.len())),
+            line: hit.line.map(|line| line as u64),
+            tokens: Some(hit.bytes.div_ceil(BYTES_OF_TOKEN) as u64),
             at: None,
         })
     });
     Ok(fit_hits(hits.take(limit).collect(), notice))
 }
 
-/// The number of the first line below the frontmatter that holds one of the words.
-fn find_body_line(text: &str, words: &BTreeSet<String>) -> Option<u64> {
-    let body = read_note(text.as_bytes()).ok().map_or(0, |note| text.len().saturating_sub(note.body().len()));
-    let above = text.get(..body).map_or(0, |above| above.matches('\n').count());
-    let holds = |line: &str| split_words(line).any(|word| words.contains(&word));
-    let at = text.lines().skip(above).position(holds)?;
-    Some((above + at + 1) as u64)
-}
-
-/// About as many tokens: a quarter of the bytes.
-fn estimate_tokens(bytes: usize) -> u64 {
-    bytes.div_ceil(BYTES_OF_TOKEN) as u64
+/// Whether a page has all of the tags, and its words as they are wanted.
+fn fits_narrow(workspace: &Workspace<'_>, arguments: &SearchArguments, file: &str) -> bool {
+    let bytes = workspace.folder.read_bytes(file, MAX_PAGE_BYTES).ok();
+    let Some(page) = bytes.and_then(|bytes| read_page(file, &bytes).page) else { return false };
+    arguments.tags.iter().all(|tag| page.tags.contains(tag))
+        && WordMatch::from(arguments.matching).fits(list_page_words(&page), &arguments.query)
 }
 
 /// The hits that fit into an answer.
