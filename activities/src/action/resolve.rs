@@ -305,7 +305,8 @@ impl VaultContext {
         let ResolvedAction { receipt, original, edited, .. } = &filed.resolved;
         self.mark_signal_resolution(original, filed.kind, *edited).await?;
         self.reindex_paths(&[&original.draft.target, &receipt.record]).await?;
-        if filed.kind != ResolutionKind::Undo {
+        // Who agrees with an assistant's undo makes it count.
+        if !matches!(filed.kind, ResolutionKind::Undo | ResolutionKind::Right) {
             return Ok(Vec::new());
         }
         // The demotion must come before the next change of the same source or class.

@@ -69,10 +69,10 @@ pub(super) fn change(
             let record = writer.supersede_source(&request, old, new)?.map(|receipt| receipt.record);
             Ok(WikiRunOutput::Done { record, source: None, notes: Vec::new() })
         }
-        WikiRequest::Reject { run } => reject_open(writer, run, input),
-        WikiRequest::Revert { run, keep_edited } => {
+        WikiRequest::Reject { run, reason } => reject_open(writer, run, reason.as_deref(), input),
+        WikiRequest::Revert { run, keep_edited, reason } => {
             let edited = if *keep_edited { EditedPages::Keep } else { EditedPages::Refuse };
-            revert(writer, run, edited, &request)
+            revert(writer, run, RevertChoice { edited, reason: reason.as_deref() }, &request)
         }
         WikiRequest::Settle { page, claim, keep } => {
             Ok(describe_manual(writer.settle_wiki_dispute(&request, SettleChoice { page, claim, keep })?))
@@ -100,7 +100,12 @@ pub(super) fn change(
 }
 
 /// Ends a run that a person rejects, before it is committed.
-fn reject_open(writer: &VaultWriter, run: &RunId, input: &WikiRunInput) -> Result<WikiRunOutput, WikiRunError> {
+fn reject_open(
+    writer: &VaultWriter,
+    run: &RunId,
+    reason: Option<&str>,
+    input: &WikiRunInput,
+) -> Result<WikiRunOutput, WikiRunError> {
     let staged = match StagedRuns::new(writer.root()).open(run) {
         Err(StagedRunError::Busy(_)) => {
             return Ok(refuse_with(CONFLICT, "a call about the run is under way: try again in some minutes"));
@@ -116,7 +121,7 @@ fn reject_open(writer: &VaultWriter, run: &RunId, input: &WikiRunInput) -> Resul
     if let Some(status) = staged.read_status()?.filter(|status| !is_open(status)) {
         return Ok(refuse_with(CONFLICT, &format!("the run is {}: {}", status.state, status.reason)));
     }
-    writer.reject_by_person(&staged, input.at, &input.by)?;
+    writer.reject_by_person(&staged, input.at, &input.by, reason)?;
     Ok(WikiRunOutput::Done { record: None, source: None, notes: Vec::new() })
 }
 
@@ -161,10 +166,16 @@ fn describe_commit(output: CommitIngestOutput) -> WikiRunOutput {
     }
 }
 
+/// How a run is taken back, and why.
+struct RevertChoice<'a> {
+    edited: EditedPages,
+    reason: Option<&'a str>,
+}
+
 fn revert(
     writer: &VaultWriter,
     run: &RunId,
-    edited: EditedPages,
+    RevertChoice { edited, reason }: RevertChoice<'_>,
     request: &WikiRunRequest<'_>,
 ) -> Result<WikiRunOutput, WikiRunError> {
     let records = find_run_records(writer.root(), run.as_str()).map_err(ReadWikiError::from)?;
@@ -172,8 +183,14 @@ fn revert(
         Ok(one) => one,
         Err(_) => return Ok(refuse_with(NOT_FOUND, &format!("there is no committed run {run}"))),
     };
-    let request =
-        RevertRequest { record: &record, by: request.by, edited, at: request.at, workflow: request.workflow.clone() };
+    let request = RevertRequest {
+        record: &record,
+        by: request.by,
+        reason,
+        edited,
+        at: request.at,
+        workflow: request.workflow.clone(),
+    };
     match writer.revert_run(&request) {
         Ok(reverted) => {
             let notes = describe_rollback(&reverted);

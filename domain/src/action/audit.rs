@@ -222,6 +222,13 @@ pub enum AuditError {
 }
 
 impl AuditDraft {
+    /// Whether a model undid or dismissed an action with this record, so that it teaches nothing until a person agrees.
+    #[must_use]
+    pub fn is_resolved_by_agent(&self) -> bool {
+        matches!(self.kind, ActionKind::Reversed | ActionKind::Dismissed)
+            && self.resolution.as_ref().is_some_and(|resolution| !resolution.resolved_by.is_human())
+    }
+
     /// A record in shadow that changes no note and proposes nothing.
     #[must_use]
     pub fn new_recorded(

@@ -155,12 +155,13 @@ fn plan_record_alone(draft: AuditDraft) -> Plan {
     Plan { draft, basis: PlanBasis::Fields, change: PlannedChange::Nothing }
 }
 
-/// Plans the record of a human who calls a proposal right or wrong. It changes nothing.
+/// Plans the record of a human who calls a proposal right or wrong, or who agrees with what an assistant undid or dismissed. It changes nothing.
 fn plan_judgement(case: &ResolutionCase<'_>) -> Result<Plan, ResolutionRefusal> {
     let action = &case.record.draft;
     let is_shadow_proposal =
         action.kind == ActionKind::Action && action.disposition == Disposition::Shadow && action.class.is_some();
-    if !is_shadow_proposal {
+    let is_agreement = case.request.kind == ResolutionKind::Right && action.is_resolved_by_agent();
+    if !is_shadow_proposal && !is_agreement {
         return Err(ResolutionRefusal::NotWatched { id: action.id.to_string() });
     }
     let mut draft = draft_record(case, Disposition::Recorded);

@@ -93,7 +93,7 @@ impl WikiPage {
     /// Whether a person pinned it, so that it is shown first.
     #[must_use]
     pub fn is_pinned(&self) -> bool {
-        find_metadata(self.document.fields(), &["steward", "pinned"]) == Some(&Value::Bool(true))
+        is_pinned(self.document.fields())
     }
 
     /// When a person found the page still right.
@@ -108,6 +108,45 @@ impl WikiPage {
     pub fn has_declared_field(&self, name: &str) -> bool {
         find_metadata(self.document.fields(), &["fields", name]).is_some_and(|value| !value.is_null())
     }
+}
+
+/// What lists say of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageHead {
+    pub kind: String,
+    pub title: String,
+    /// The first tag, or the kind if there is none.
+    pub topic: String,
+    /// As the page says.
+    pub updated_at: Option<DateTime<Utc>>,
+    /// Whether a person pinned it.
+    pub is_pinned: bool,
+}
+
+/// Reads the frontmatter of a page, and nothing of its body; `None` if [`read_page`] finds no page.
+#[must_use]
+pub fn read_page_head(bytes: &[u8]) -> Option<PageHead> {
+    let document = frontmatter::read_note(bytes).ok()?;
+    let fields = document.fields();
+    let is_legacy = fields.get("schema").and_then(Value::as_str) == Some(LEGACY_SCHEMA);
+    match Doctype::read(fields) {
+        Some(Doctype::Page) => {}
+        None if is_legacy => {}
+        Some(_) | None => return None,
+    }
+    let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+    let kind = text("kind").or_else(|| text("type"))?;
+    Some(PageHead {
+        title: text("title")?,
+        topic: list_texts(fields.get("tags")).next().unwrap_or_else(|| kind.clone()),
+        kind,
+        updated_at: text("updated_at").and_then(|at| at.parse().ok()),
+        is_pinned: is_pinned(fields),
+    })
+}
+
+fn is_pinned(fields: &RecordFields) -> bool {
+    find_metadata(fields, &["steward", "pinned"]) == Some(&Value::Bool(true))
 }
 
 /// Reads a file as a page.

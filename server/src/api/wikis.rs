@@ -183,7 +183,7 @@ pub(crate) async fn reject_wiki_run(
     Extension(caller): Extension<AuthenticatedCaller>,
     names: NamePath<(String, String)>,
 ) -> Result<Json<WikiReceipt>, ProblemDetails> {
-    change_run(&app, caller, names, |run| WikiRequest::Reject { run }).await
+    change_run(&app, caller, names, |run| WikiRequest::Reject { run, reason: None }).await
 }
 
 /// Takes a committed run back, also below later ones.
@@ -203,7 +203,7 @@ pub(crate) async fn revert_wiki_run(
     query: Result<Query<RevertQuery>, QueryRejection>,
 ) -> Result<Json<WikiReceipt>, ProblemDetails> {
     let Query(RevertQuery { keep_edited }) = query.map_err(|e| super::actions::bad_request(e.body_text()))?;
-    change_run(&app, caller, names, |run| WikiRequest::Revert { run, keep_edited }).await
+    change_run(&app, caller, names, |run| WikiRequest::Revert { run, keep_edited, reason: None }).await
 }
 
 async fn change_run(

@@ -87,7 +87,7 @@ impl WikisService for GrpcService {
         request: Request<v1::RejectWikiRunRequest>,
     ) -> Result<Response<v1::RejectWikiRunResponse>, Status> {
         let by = require_caller(&request)?.name;
-        self.change_run(request.into_inner().run, by, |run| WikiRequest::Reject { run }).await?;
+        self.change_run(request.into_inner().run, by, |run| WikiRequest::Reject { run, reason: None }).await?;
         Ok(Response::new(v1::RejectWikiRunResponse {}))
     }
 
@@ -97,7 +97,7 @@ impl WikisService for GrpcService {
     ) -> Result<Response<v1::RevertWikiRunResponse>, Status> {
         let by = require_caller(&request)?.name;
         let v1::RevertWikiRunRequest { run, keep_edited } = request.into_inner();
-        self.change_run(run, by, |run| WikiRequest::Revert { run, keep_edited }).await.map(Response::new)
+        self.change_run(run, by, |run| WikiRequest::Revert { run, keep_edited, reason: None }).await.map(Response::new)
     }
 }
 

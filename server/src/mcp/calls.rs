@@ -9,6 +9,8 @@ use super::requests::run_work;
 use super::secrets::{remove_tokens, remove_tokens_from_value};
 use super::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolVisibility};
 use super::vault::McpVault;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject, ProgressNotificationParam};
 use rmcp::service::RequestContext;
@@ -95,6 +97,12 @@ pub(super) fn render(vault: &McpVault, tool: &ToolDefinition, answer: ToolAnswer
         ToolAnswer::TextWithMeta { blocks, meta } => {
             let mut result = render_text(vault, &blocks);
             result.meta = Some(MetaObject(meta));
+            result
+        }
+        ToolAnswer::TextWithImages { blocks, images } => {
+            let mut result = render_text(vault, &blocks);
+            let pictures = images.into_iter().map(|it| ContentBlock::image(STANDARD.encode(it.bytes), it.media_type));
+            result.content.extend(pictures);
             result
         }
         ToolAnswer::Value(mut value) => {

@@ -1,4 +1,5 @@
-//! Completes what a person types into an argument of a prompt or of an address: workspaces, documents, pages, headings and runs.
+//! Completes what a person types into an argument of a prompt or of an address: workspaces, documents, pages, headings and runs;
+//! matters and actions.
 //!
 //! At most 100 values are answered: first those that begin with what was typed, then those that contain it. Only what the caller sees is offered. A
 //! value that hides or turns text is left out, because it could not be shown as it is.
@@ -8,7 +9,8 @@ use super::error::ToolError;
 use super::headings::list_headings;
 use super::outside::escape_outside;
 use super::prompts::find_prompt;
-use super::resources::{RESOURCE_TEMPLATES, list_workspaces};
+use super::resources::{RESOURCE_TEMPLATES, find_listed_tool, list_workspaces};
+use super::steward::{list_action_ids, list_matter_names};
 use super::vault::McpVault;
 use super::workspace::Workspace;
 use crate::views::wiki::list_wiki_runs;
@@ -33,6 +35,8 @@ enum CompletedKind {
     },
     Heading,
     Run,
+    Matter,
+    Action,
     /// Free words.
     Nothing,
 }
@@ -55,6 +59,8 @@ pub(crate) fn complete_argument(
         |name: &str| request.context.as_ref().and_then(|context| context.get_argument(name)).map(String::as_str);
     let values = match kind {
         CompletedKind::Nothing => Vec::new(),
+        CompletedKind::Matter => list_known("steward_matters", caller, || list_matter_names(vault, typed)),
+        CompletedKind::Action => list_known("steward_actions", caller, || list_action_ids(vault)),
         CompletedKind::Workspace => list_workspaces(vault, caller).map_err(ToolError::into_protocol_error)?,
         _ if list_workspaces(vault, caller).map_err(ToolError::into_protocol_error)?.is_empty() => Vec::new(),
         // Without a known workspace there is nothing to offer.
@@ -97,6 +103,8 @@ fn find_kind(caller: &McpCaller, request: &CompleteRequestParams) -> Result<Comp
         },
         "heading" => CompletedKind::Heading,
         "run" => CompletedKind::Run,
+        "name" => CompletedKind::Matter,
+        "id" => CompletedKind::Action,
         _ => CompletedKind::Nothing,
     })
 }
@@ -115,8 +123,14 @@ fn list_values(workspace: &Workspace<'_>, kind: &CompletedKind, path: Option<&st
             let runs = list_wiki_runs(workspace.vault.root(), Some(&workspace.name), MAX_RUNS).unwrap_or_default();
             runs.iter().map(|run| run.short().to_owned()).collect()
         }
-        CompletedKind::Workspace | CompletedKind::Nothing => Vec::new(),
+        CompletedKind::Workspace | CompletedKind::Matter | CompletedKind::Action | CompletedKind::Nothing => Vec::new(),
     }
+}
+
+/// What the stewards know, for a caller who sees the tool that shows it. Without an index that is nothing.
+fn list_known(tool: &str, caller: &McpCaller, list: impl FnOnce() -> Result<Vec<String>, ToolError>) -> Vec<String> {
+    let found = find_listed_tool(tool, caller).map(|_| list().unwrap_or_default());
+    found.unwrap_or_default()
 }
 
 /// The headings of a page, by its path with or without `wiki/`.
@@ -179,6 +193,11 @@ mod tests {
         assert!(complete(pages, "path", "", &[("workspace", "nobody")]).is_empty());
         let page = [("workspace", "acme"), ("path", "concepts/alarm.md")];
         assert_eq!(complete(pages, "heading", "rule", &page), ["Rules", "Rule of law"]);
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _guard = runtime.enter();
+        for (uri, argument) in [("steward://matter/{+name}", "name"), ("steward://action/{id}", "id")] {
+            assert!(complete(uri, argument, "", &[]).is_empty(), "there is no index");
+        }
         assert!(complete(pages, "run", "", &acme).is_empty() && complete(pages, "unknown", "", &acme).is_empty());
     }
 

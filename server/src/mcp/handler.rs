@@ -26,12 +26,12 @@ use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult,
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
     ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// How long a client may keep the lists of tools and of prompts, in milliseconds: they are constants of the build and of the caller's rights.
 pub(super) const LIST_TTL_MS: u64 = 300_000;
@@ -97,6 +97,10 @@ pub(crate) fn list_tools(caller: &McpCaller) -> Vec<&'static ToolDefinition> {
     all_tools().filter(|tool| tool.check_visibility(caller) == ToolVisibility::Listed).collect()
 }
 
+/// All tools as clients see them, in the order of the list. A schema is made once.
+static DESCRIBED_TOOLS: LazyLock<Vec<(&ToolDefinition, Tool)>> =
+    LazyLock::new(|| all_tools().map(|tool| (tool, tool.describe())).collect());
+
 /// All tools, in the order of the list.
 pub(crate) fn all_tools() -> impl Iterator<Item = &'static ToolDefinition> {
     WIKI_TOOLS.iter().chain(STEWARD_TOOLS)
@@ -128,8 +132,8 @@ impl ServerHandler for McpHandler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let caller = self.identify_caller(&context)?;
-        let shown = list_tools(&caller).into_iter().map(ToolDefinition::describe);
-        let mut listed = ListToolsResult::with_all_items(shown.collect());
+        let shown = DESCRIBED_TOOLS.iter().filter(|(tool, _)| tool.check_visibility(&caller) == ToolVisibility::Listed);
+        let mut listed = ListToolsResult::with_all_items(shown.map(|(_, described)| described.clone()).collect());
         listed.ttl_ms = Some(LIST_TTL_MS);
         listed.cache_scope = Some(CacheScope::Private);
         Ok(listed)

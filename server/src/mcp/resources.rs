@@ -23,7 +23,9 @@ use rmcp::service::RequestContext;
 use serde_json::json;
 use std::sync::Arc;
 use uri::ResourceUri;
+pub(crate) use uri::name_matter;
 
+pub(crate) use by_tool::find_listed_tool;
 pub(crate) use list::{RESOURCE_TEMPLATES, list_resources, list_templates, list_workspaces};
 
 /// The key that says how far a resource can be trusted.

@@ -14,7 +14,7 @@ pub(crate) const WORKSPACE: &str = "workspace";
 /// The schema of arguments, with the workspace.
 pub(crate) fn describe_arguments<A: JsonSchema>() -> JsonObject {
     let mut schema = generate::<A>();
-    let workspace = json!({"type": "string", "maxLength": 96, "description": "The wiki, by its name; not needed on a server for one."});
+    let workspace = json!({"type": "string", "maxLength": 96, "description": "The name of the wiki."});
     match schema.get_mut("properties").and_then(Value::as_object_mut) {
         Some(properties) => {
             properties.shift_insert(0, WORKSPACE.to_owned(), workspace);

@@ -4,6 +4,7 @@
 //! An undo or a dismissal by a model changes the vault like any other, and trust learns nothing from it.
 
 mod actions;
+mod completed;
 mod confirm;
 mod facts;
 mod lines;
@@ -38,6 +39,8 @@ const RESOLVE: ToolKind = ToolKind {
 const CONFIRM: ToolKind = ToolKind { cost: CallCost::Light, needs_person: true, ..RESOLVE };
 /// Makes things safer, so whoever may write has it.
 const STOP: ToolKind = ToolKind { need: ToolNeed::WriteOrAct, read_only: false, for_writers: true, ..READ_STEWARD };
+
+pub(crate) use completed::{list_action_ids, list_matter_names};
 
 /// The tools, in the order of the list.
 pub(crate) const STEWARD_TOOLS: &[ToolDefinition] = &[

@@ -76,8 +76,8 @@ pub(crate) fn keep_rows<T: Serialize>(mut rows: Vec<T>) -> Vec<T> {
 pub(crate) fn count_fitting<R: Serialize>(rows: &[R], limit: usize) -> usize {
     let fits = |count: usize| {
         let text = serde_json::to_string(&rows[..count]).unwrap_or_default();
-        // No text has many more tokens than bytes, so a short one need not be counted.
-        text.len() < limit / 2 || has_at_most(&text, limit)
+        // No text has more tokens than bytes.
+        text.len() as f64 * FACTOR <= limit as f64 || has_at_most(&text, limit)
     };
     if fits(rows.len()) {
         return rows.len();

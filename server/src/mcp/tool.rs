@@ -91,7 +91,18 @@ pub(crate) enum ToolAnswer {
         blocks: Vec<String>,
         meta: JsonObject,
     },
+    /// The same, and then pictures.
+    TextWithImages {
+        blocks: Vec<String>,
+        images: Vec<AnswerImage>,
+    },
     Value(Value),
+}
+
+/// A picture for a model.
+pub(crate) struct AnswerImage {
+    pub(crate) media_type: &'static str,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl ToolDefinition {

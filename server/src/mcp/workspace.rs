@@ -5,8 +5,10 @@
 use super::error::{ToolError, ToolErrorCode, shorten_outside};
 use super::paths::{to_file, to_path};
 use super::vault::McpVault;
+use std::sync::Arc;
 use steward_domain::wiki::grep::PathGlob;
-use steward_vault::wiki::folder::{WikiFile, WikiFolder};
+use steward_vault::wiki::folder::{WikiFile, WikiFolder, WikiSnapshot};
+use steward_vault::wiki::state::look_at_wiki;
 
 /// How many names an error suggests.
 const SUGGESTED: usize = 3;
@@ -28,9 +30,15 @@ pub(crate) struct WorkspaceFile {
 }
 
 impl Workspace<'_> {
+    /// What the wiki holds now.
+    pub(crate) fn look(&self) -> Arc<WikiSnapshot> {
+        look_at_wiki(self.vault.root(), &self.folder)
+    }
+
     /// All files that have a path, sorted by it.
     pub(crate) fn list_files(&self) -> Vec<WorkspaceFile> {
-        let files = self.folder.list_files_with_times().into_iter();
+        let snapshot = self.look();
+        let files = snapshot.files();
         let mut files: Vec<_> =
             files.filter_map(|file| Some(WorkspaceFile { path: to_path(&file.path)?, file })).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));

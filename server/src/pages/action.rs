@@ -31,6 +31,8 @@ pub(crate) struct ActionPageQuery {
     /// The id of the record that the last form wrote; empty if none was sent.
     #[serde(default)]
     done: String,
+    /// A value that an assistant suggests instead of the proposed one.
+    set: Option<String>,
 }
 
 #[derive(Template)]
@@ -81,7 +83,7 @@ pub(crate) async fn show_action(
             .collect(),
         run: run.map(|(workflow, ui)| crate::views::build_run_url(ui, &workflow.id, &workflow.run_id)),
         followed: read_cards(&app.views, followers).await?,
-        edit: edit::offer_edit(&detail.action),
+        edit: edit::offer_edit(&detail.action, query.set.as_deref()),
         page: PageFrame::load(&app, &caller, "", &uri).await?,
         card,
         detail,

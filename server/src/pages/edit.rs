@@ -6,13 +6,10 @@
 use super::PageError;
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
-use crate::views::action::Action;
+use crate::views::action::{Action, STATES};
 use axum::http::StatusCode;
 use steward_domain::action::audit::AuditRecord;
 use steward_domain::action::mutation::Mutation;
-
-/// The states of a record, as they are written in its file.
-const STATES: [&str; 3] = ["open", "done", "archived"];
 
 /// The form that edits a proposal.
 pub(crate) struct ProposalEditForm {
@@ -20,14 +17,18 @@ pub(crate) struct ProposalEditForm {
     pub(crate) value: String,
     /// The allowed values; empty means any text.
     pub(crate) choices: Vec<String>,
+    /// Whether the value stands in the address of the page, as an assistant put it there.
+    pub(crate) is_suggested: bool,
 }
 
-/// Offers to edit a pending proposal; `None` where a human must make the change by hand.
-pub(crate) fn offer_edit(action: &Action) -> Option<ProposalEditForm> {
+/// Offers to edit a pending proposal; `None` where a human must make the change by hand. `suggested` is a value that an assistant would rather see.
+pub(crate) fn offer_edit(action: &Action, suggested: Option<&str>) -> Option<ProposalEditForm> {
     let change = action.change.as_ref().filter(|_| action.waits && action.confirmable)?;
     let choices = if change.field == "state" { STATES.map(str::to_owned).to_vec() } else { Vec::new() };
-    let value = change.after.clone().or_else(|| change.before.clone()).unwrap_or_default();
-    Some(ProposalEditForm { label: format!("{} becomes", change.field), value, choices })
+    let suggested = suggested.map(str::trim).filter(|value| action.can_take_value(value)).map(str::to_owned);
+    let (is_suggested, proposed) = (suggested.is_some(), change.after.clone().or_else(|| change.before.clone()));
+    let value = suggested.or(proposed).unwrap_or_default();
+    Some(ProposalEditForm { label: format!("{} becomes", change.field), value, choices, is_suggested })
 }
 
 /// Reads the proposal of an action and gives it another value.

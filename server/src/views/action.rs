@@ -67,6 +67,9 @@ pub struct Action {
     pub by: Option<String>,
     /// Why, in their words. Untrusted.
     pub reason: Option<String>,
+    /// Whether it is what a model undid or dismissed, which teaches nothing until a person agrees.
+    #[serde(skip)]
+    pub(crate) is_by_agent: bool,
     /// How a human has resolved this action: the kind of that record.
     pub resolution: Option<String>,
     /// The id that all resolutions of one batch share.
@@ -99,6 +102,11 @@ pub struct Action {
     /// Why the audit record cannot be read. Its values are missing then.
     pub problem: Option<String>,
 }
+
+/// The states of a record, as they are written in its file.
+pub(crate) const STATES: [&str; 3] = ["open", "done", "archived"];
+/// The longest value that an assistant suggests, in characters.
+const MAX_SUGGESTED: usize = 500;
 
 /// The sender on which a person set a ceiling.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +181,7 @@ impl Action {
             resolves: row.resolves.as_ref().map(ToString::to_string),
             by: None,
             reason: None,
+            is_by_agent: false,
             resolution: row.resolution.map(|kind| kind.as_str().to_owned()),
             batch_id: row.batch_id.as_ref().map(ToString::to_string),
             edited: row.edited,
@@ -205,6 +214,7 @@ impl Action {
             self.proposed = draft.proposal.as_ref().map(|proposal| proposal.mutation.clone()).or(state_change);
         }
         self.confirmable = draft.confirmable;
+        self.is_by_agent = draft.is_resolved_by_agent();
         self.reason = draft.resolution.as_ref().and_then(|answer| answer.reason.clone());
         self.reasoning.clone_from(&draft.reasoning);
         let gate = |gate: &steward_domain::gates::result::GateResult| ActionGate {
@@ -237,6 +247,18 @@ impl Action {
             && self.kind == ActionKind::Action.as_str()
             && self.class.is_some()
             && self.resolution.is_none()
+    }
+
+    /// Whether a person may choose this value when they confirm it.
+    pub(crate) fn can_take_value(&self, value: &str) -> bool {
+        let Some(change) = self.change.as_ref().filter(|_| self.waits && self.confirmable) else { return false };
+        let is_choice = change.field != "state" || STATES.contains(&value);
+        is_choice && !value.is_empty() && value.chars().count() <= MAX_SUGGESTED
+    }
+
+    /// Whether it is what a model undid or dismissed, and no person has agreed.
+    pub(crate) fn can_be_agreed_with(&self) -> bool {
+        self.is_by_agent && self.resolution.is_none()
     }
 
     /// Whether it asks a human something that nobody has resolved; `dismiss` ends such a question.

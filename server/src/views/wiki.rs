@@ -22,7 +22,7 @@ use steward_domain::wiki::search::{PageFilter, PageHit, search_pages};
 use steward_domain::wiki::{LOG_FILE, MANIFEST_FILE, MAX_GENERATED_BYTES, MAX_PAGE_BYTES};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::wiki::create::list_wikis;
-use steward_vault::wiki::folder::{PageFacts, WikiFolder};
+use steward_vault::wiki::folder::{WikiFolder, WikiOutline};
 use steward_vault::wiki::health::check_wiki;
 use steward_vault::wiki::search::search_indexed;
 use steward_vault::wiki::staged::StagedRuns;
@@ -139,8 +139,8 @@ pub fn list_wiki_pages(root: &VaultRoot, wiki: &str) -> Result<Vec<String>, Read
 ///
 /// # Errors
 /// [`ReadWikiError`].
-pub(crate) fn list_page_facts(root: &VaultRoot, wiki: &str) -> Result<Vec<Arc<PageFacts>>, ReadWikiError> {
-    Ok(read_wiki_outline(root, wiki, &find_wiki_folder(root, wiki)?)?.outline.pages)
+pub(crate) fn read_outline(root: &VaultRoot, wiki: &str) -> Result<Arc<WikiOutline>, ReadWikiError> {
+    Ok(read_wiki_outline(root, wiki, &find_wiki_folder(root, wiki)?)?.outline)
 }
 
 impl VaultViews {

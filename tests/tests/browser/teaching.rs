@@ -213,3 +213,32 @@ async fn a_card_that_was_put_off_is_back_at_the_next_signal_or_at_once() {
     };
     wait::until("the card to be back", back).await;
 }
+
+#[tokio::test]
+async fn what_an_assistant_dismissed_counts_when_a_person_agrees_and_no_more_when_they_take_that_back() {
+    let Some(house) = House::lived_in("agreed").await else { return };
+    let (page, action) = (&house.browser, house.action("roof"));
+    let wrong = async || house.world.json(&["trust", "report"]).await["total"]["wrong"].as_u64().unwrap();
+    let before = wrong().await;
+    let named = format!("action={action}");
+    let arguments = ["mcp", "call", "steward_dismiss", &named, "reason=the roof is not done", "--allow", "act"];
+    let dismissed = house.world.json(&arguments).await;
+    assert_eq!(wrong().await, before, "it teaches nothing: {dismissed:#}");
+    page.goto(&format!("/actions/{}", dismissed["undo_id"].as_str().unwrap())).await;
+    assert!(
+        page.text("main").await.contains("An assistant did this, so Steward learns nothing from it until you agree.")
+    );
+    page.is_sound().await;
+    page.shot("agree").await;
+    page.press("button[value=right]").await;
+    page.shot("agreed").await;
+    assert_eq!(page.count("button[value=right]").await, 0);
+    assert_eq!(wrong().await, before + 1);
+    page.press(".done[role=status] button[value=reopen]").await;
+    assert_eq!((page.count("button[value=right]").await, wrong().await), (1, before));
+    page.goto(&format!("/actions/{}?set=archived", house.action("desk"))).await;
+    assert!(page.text("section[aria-labelledby=edit]").await.contains("An assistant suggests archived."));
+    assert_eq!(page.run("return document.querySelector('select[name=value]').value").await, "archived");
+    page.shot("suggested").await;
+    house.world.verify_chain().await;
+}

@@ -88,3 +88,27 @@ async fn over_http_a_call_asks_for_the_person_once_and_reads_the_record_when_it_
     assert_eq!(done["structuredContent"]["outcome"], "confirmed", "{done:#}");
     assert_eq!(world.vault.state("rent"), "done");
 }
+
+#[tokio::test]
+async fn a_suggested_value_stands_in_the_address_and_names_of_matters_and_actions_are_completed() {
+    let (world, _up, _api, action) = proposed().await;
+    let mut client = Client::start_with(&world.steward, &["--allow", "act"], ("2025-06-18", json!({}))).await;
+    let led = client.value("steward_confirm", json!({"action": action, "set": "archived"})).await;
+    let address = led["address"].as_str().unwrap();
+    assert!(address.ends_with(&format!("/actions/{action}?set=archived#edit")), "{led:#}");
+    let refused = client.refusal("steward_confirm", json!({"action": action, "set": "closed"})).await;
+    assert!(refused.starts_with("error bad_arguments: "), "{refused}");
+    for (uri, argument, typed, value) in [
+        ("steward://matter/{+name}", "name", "hou", "house"),
+        ("steward://action/{id}", "id", &action[..4], action.as_str()),
+    ] {
+        let ask = json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": {"name": argument, "value": typed}});
+        let completed = client.request("completion/complete", ask).await;
+        assert_eq!(completed["completion"]["values"], json!([value]), "{completed:#}");
+    }
+    for name in ["house", "matter/house.md"] {
+        let read = client.request("resources/read", json!({"uri": format!("steward://matter/{name}")})).await;
+        assert!(read["contents"][0]["text"].as_str().unwrap().contains("matter/house.md"), "{read:#}");
+    }
+    client.end().await;
+}

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use steward_tests::clerk::Clerk;
 use steward_tests::files::Files;
+use steward_tests::wait;
 
 const LOG: &str = "wiki/log.md";
 
@@ -186,4 +187,44 @@ async fn who_may_only_read_sees_no_tool_that_writes() {
     let shown = client.value("history", json!({"run_id": made["run"]})).await;
     assert_eq!(shown["entries"][0]["status"], "pending", "the run is open as before: {shown:#}");
     client.end().await;
+}
+
+#[tokio::test]
+async fn the_process_of_a_client_holds_the_vault_while_it_is_connected_and_a_second_one_uses_it() {
+    let desk = Desk::new().await;
+    desk.wiki(&["init", "allotment"]).await.expect(0);
+    desk.world.vault.write("wiki/allotment/sources/2026-11-20-lease.md", LEASE);
+    let mut first = Client::start(&desk, &["--workspace", "allotment", "--up"]).await;
+    let mut document = summary(QUOTE);
+    document["source"] = json!("raw/2026-11-20-lease.md");
+    // The engine takes a moment, and until then the answer says so.
+    let made = wait::until("the process to hold the vault", async || {
+        let called = first.call("write", document.clone()).await;
+        let is_away = called["content"][0]["text"].as_str().unwrap().starts_with("error engine_away: ");
+        assert!(is_away || called["isError"] == false, "{called:#}");
+        (!is_away).then(|| called["structuredContent"].clone())
+    })
+    .await;
+    let done = first.value("write", submit(&made["run_id"], ENTRY)).await;
+    assert_eq!(done["state"], "pending", "no model verifies it, so it waits: {done:#}");
+    let mut second = Client::start(&desk, &["--workspace", "allotment", "--up"]).await;
+    let waits = second.value("history", json!({"run_id": made["run_id"]})).await;
+    assert_eq!(waits["entries"][0]["status"], "pending", "{waits:#}");
+    let plot = |slug: &str| {
+        let content = format!(
+            "---\ntitle: {slug}\nkind: concept\n---\nThe lease of plot 12 ends in March 2027.[^a]\n\n[^a]: raw/2026-11-20-lease.md — \"{QUOTE}\"\n"
+        );
+        json!({"op": "create", "path": format!("wiki/concepts/{slug}.md"), "content": content})
+    };
+    let entry = |slug: &str| format!("## [2026-11-24] manual | {slug} | touched: concepts/{slug}.md");
+    let staged = second.value("write", plot("plot")).await;
+    let submitted = second.value("write", submit(&staged["run_id"], &entry("plot"))).await;
+    assert_eq!(submitted["state"], "pending", "the first process carries it out: {submitted:#}");
+    second.end().await;
+    first.end().await;
+    let mut alone = Client::start(&desk, &["--workspace", "allotment"]).await;
+    let staged = alone.value("write", plot("tap")).await;
+    let refused = alone.refusal("write", submit(&staged["run_id"], &entry("tap"))).await;
+    assert!(refused.starts_with("error engine_away: "), "nobody holds the vault any more: {refused}");
+    alone.end().await;
 }

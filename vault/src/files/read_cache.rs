@@ -4,7 +4,7 @@
 //! read is not kept: the clock of a file system is coarse, and a second change could bear the same time. What is kept is never
 //! proof: a commit compares the bytes of each file that it changes.
 
-use crate::wiki::folder::PageFacts;
+use crate::wiki::folder::{FileStat, PageFacts, WatchedWiki};
 use cap_std::fs::{Metadata, MetadataExt};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,11 @@ impl FileStamp {
             modified_ns: join(meta.mtime(), meta.mtime_nsec()),
             changed_ns: join(meta.ctime(), meta.ctime_nsec()),
         }
+    }
+
+    pub(crate) fn to_stat(self) -> FileStat {
+        let Self { size, inode, modified_ns, .. } = self;
+        FileStat { size, modified_ns: i64::try_from(modified_ns).unwrap_or_default(), inode }
     }
 
     /// Whether the last change is so old that another one would bear another time.
@@ -112,9 +117,15 @@ impl KeptFacts {
 pub(crate) struct ReadCache {
     wikis: Mutex<BTreeMap<PathBuf, Arc<KeptWiki>>>,
     facts: Mutex<BTreeMap<PathBuf, Arc<KeptFacts>>>,
+    watched: Mutex<BTreeMap<PathBuf, WatchedWiki>>,
 }
 
 impl ReadCache {
+    /// Looks at the wikis that are watched, or changes them.
+    pub(crate) fn change_watched<T>(&self, change: impl FnOnce(&mut BTreeMap<PathBuf, WatchedWiki>) -> T) -> T {
+        change(&mut self.watched.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     pub(crate) fn find_facts(&self, wiki: &Path) -> Arc<KeptFacts> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner).get(wiki).cloned().unwrap_or_default()
     }

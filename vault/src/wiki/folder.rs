@@ -6,8 +6,11 @@
 mod facts;
 mod listing;
 mod sources;
+mod watched;
 
 pub use facts::{PageFacts, WikiOutline};
+pub(crate) use watched::WatchedWiki;
+pub use watched::WikiSnapshot;
 
 use crate::files::read_cache::{FileStamp, KeptWiki, ReadCache};
 use crate::files::root::FolderEntry;
@@ -184,7 +187,7 @@ impl WikiFolder {
 
     /// What is known of a file that did not change, or else what it holds. Without a stamp it cannot be read.
     fn read_unless_known(&self, file: &ListedFile, known: &KeptWiki) -> (PageReading, Option<FileStamp>) {
-        let stamp = file.meta.as_ref().map(FileStamp::new);
+        let stamp = file.stamp;
         match stamp.and_then(|stamp| known.find_page(&file.path, stamp)) {
             Some(read) => (read, stamp),
             None => self.read_one(&file.path),

@@ -207,6 +207,14 @@ impl GuardianSession {
         self.run.set_status(RunState::Abandoned, now, reason)
     }
 
+    /// Removes the run with all that it staged, as if it had never begun.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn discard(self) -> Result<(), StagedRunError> {
+        StagedRuns::new(&self.root).remove(&self.run.meta.run)
+    }
+
     /// Makes a change, and keeps it. `base` is the hash that the page must have before, in hex digits.
     ///
     /// # Errors

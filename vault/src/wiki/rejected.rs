@@ -21,6 +21,12 @@ use steward_domain::wiki::verifier::find_verifier_model;
 const MAX_REASON: usize = 1_000;
 const MAX_NAME: usize = 120;
 
+/// How a line about what somebody did ends with their reason.
+pub(super) fn add_reason(reason: Option<&str>) -> String {
+    let reason: String = to_one_line(reason.unwrap_or_default()).chars().take(MAX_REASON).collect();
+    if reason.is_empty() { reason } else { format!(": {}", reason.trim_end_matches('.')) }
+}
+
 impl VaultWriter {
     /// Ends a run that the rules, its limits or its writer refuse.
     ///
@@ -43,8 +49,14 @@ impl VaultWriter {
     ///
     /// # Errors
     /// As [`VaultWriter::reject_run`].
-    pub fn reject_by_person(&self, run: &StagedRun, at: DateTime<Utc>, by: &str) -> Result<(), StagedRunError> {
-        let status = RunStatus::new(RunState::Rejected, at, &format!("{by} rejected it"));
+    pub fn reject_by_person(
+        &self,
+        run: &StagedRun,
+        at: DateTime<Utc>,
+        by: &str,
+        reason: Option<&str>,
+    ) -> Result<(), StagedRunError> {
+        let status = RunStatus::new(RunState::Rejected, at, &format!("{by} rejected it{}", add_reason(reason)));
         self.end_run(run, RunStatus { rejected_by: Some(by.to_owned()), ..status })
     }
 

@@ -7,6 +7,7 @@
 use crate::action::chain::{self, ChainError};
 use crate::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use crate::files::root::VaultRoot;
+use crate::wiki::rejected::add_reason;
 use crate::wiki::runs::{self, RunSummary, list_runs};
 use crate::wiki::state::{ReadWiki, ReadWikiError, read_current, read_wiki};
 use chrono::{DateTime, Utc};
@@ -31,6 +32,8 @@ pub struct RevertRequest<'a> {
     pub record: &'a RecordPath,
     /// The person's name, as they gave it.
     pub by: &'a str,
+    /// Why, in their words.
+    pub reason: Option<&'a str>,
     pub edited: EditedPages,
     /// The same moment names the same rollback, so that it is done once.
     pub at: DateTime<Utc>,
@@ -207,7 +210,7 @@ fn describe_rollback(request: &RevertRequest<'_>, reverted: &WikiMark) -> WikiRu
             ..reverted.clone()
         },
         at: request.at,
-        reasoning: format!("{} took back the run {}.", request.by, reverted.run),
+        reasoning: format!("{} took back the run {}{}.", request.by, reverted.run, add_reason(request.reason)),
         workflow: request.workflow.clone(),
         clerk: None,
         claims: Vec::new(),

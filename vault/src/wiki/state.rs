@@ -8,10 +8,11 @@ use crate::files::root::{VaultRoot, VaultRootError};
 use crate::wiki::accept::{self, AcceptedFiles};
 use crate::wiki::chain::resolve_chain;
 use crate::wiki::create::list_wikis;
-use crate::wiki::folder::{WikiContents, WikiFolder, WikiOutline};
+use crate::wiki::folder::{WikiContents, WikiFolder, WikiOutline, WikiSnapshot};
 use crate::wiki::runs::{NamedRecord, list_records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::frontmatter;
@@ -93,10 +94,16 @@ pub fn find_wiki_folder(root: &VaultRoot, name: &str) -> Result<String, ReadWiki
 
 /// What a wiki holds, without the texts of its pages, and what is in force for it.
 pub struct ReadOutline {
-    pub outline: WikiOutline,
+    pub outline: Arc<WikiOutline>,
     pub manifest: EffectiveManifest,
     /// `None` if nobody has accepted the wiki.
     pub accepted: Option<AcceptedFiles>,
+}
+
+/// What the wiki in a folder of the vault holds now.
+#[must_use]
+pub fn look_at_wiki(root: &VaultRoot, folder: &WikiFolder) -> Arc<WikiSnapshot> {
+    folder.look(root.read_cache())
 }
 
 /// Reads what the wiki in a folder of the vault holds. Pages that did not change are not read again, and none is kept.
@@ -106,7 +113,7 @@ pub struct ReadOutline {
 pub fn read_wiki_outline(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadOutline, ReadWikiError> {
     let failed = |source| ReadWikiError::Io { path: folder.to_owned(), source };
     let opened = WikiFolder::open(&root.path().join(folder)).map_err(failed)?;
-    let outline = opened.read_outline(root.read_cache());
+    let outline = opened.outline(&opened.look(root.read_cache()), root.read_cache());
     let accepted = accept::find_accepted(root, name)?;
     let index = outline.contents.index.as_deref().map(str::as_bytes);
     let manifest = find_manifest(root, &opened, accepted.as_ref(), index);

@@ -28,7 +28,8 @@ fn read_pages(desk: &Desk) -> BTreeMap<String, String> {
 fn revert(writer: &VaultWriter, fixed: &FixedWiki, minutes: i64) {
     let record = &fixed.run.receipt.as_ref().unwrap().record;
     let workflow = WorkflowRef::default();
-    let request = RevertRequest { record, by: "ann", edited: EditedPages::Refuse, at: at(minutes), workflow };
+    let request =
+        RevertRequest { record, by: "ann", reason: None, edited: EditedPages::Refuse, at: at(minutes), workflow };
     writer.revert_run(&request).unwrap();
 }
 

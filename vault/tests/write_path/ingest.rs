@@ -133,7 +133,8 @@ fn revert(writer: &VaultWriter, run: &CommittedRun, minutes: i64) {
 /// Takes a run back; returns the record of the rollback.
 pub(crate) fn revert_record(writer: &VaultWriter, record: &RecordPath, minutes: i64) -> RecordPath {
     let workflow = WorkflowRef::default();
-    let request = RevertRequest { record, by: "ann", edited: EditedPages::Refuse, at: at(minutes), workflow };
+    let request =
+        RevertRequest { record, by: "ann", reason: None, edited: EditedPages::Refuse, at: at(minutes), workflow };
     writer.revert_run(&request).unwrap().receipt.record
 }
 
@@ -331,7 +332,7 @@ fn a_run_goes_back_once_and_can_be_repeated() {
     let standing = read_files(&desk);
     let request = |record, minutes| {
         let workflow = WorkflowRef::default();
-        RevertRequest { record, by: "ann", edited: EditedPages::Refuse, at: at(minutes), workflow }
+        RevertRequest { record, by: "ann", reason: None, edited: EditedPages::Refuse, at: at(minutes), workflow }
     };
     let again = writer.revert_run(&request(&first.receipt.record, 5)).unwrap_err();
     assert!(again.to_string().contains("took it back already"), "{again}");
@@ -403,8 +404,14 @@ fn each_rollback_of_a_rollback_says_again_whether_the_source_is_ingested() {
     let mut record = ingest(&writer, 2, &source).receipt.record;
     for minute in 3..8 {
         let workflow = WorkflowRef::default();
-        let request =
-            RevertRequest { record: &record, by: "ann", edited: EditedPages::Refuse, at: at(minute), workflow };
+        let request = RevertRequest {
+            record: &record,
+            by: "ann",
+            reason: None,
+            edited: EditedPages::Refuse,
+            at: at(minute),
+            workflow,
+        };
         record = writer.revert_run(&request).unwrap().receipt.record;
         let is_there = desk.file(&format!("{FOLDER}/summaries/summary-lease.md")).exists();
         assert_eq!((is_there, is_ingested(&desk, &source)), (minute % 2 == 0, minute % 2 == 0), "{minute}");

@@ -74,7 +74,7 @@ fn a_rejected_run_leaves_one_record_and_changes_nothing() {
 #[test]
 fn a_rejected_run_is_not_taken_for_a_committed_one_and_is_known_without_its_folder() {
     let (desk, writer, run) = staged();
-    writer.reject_by_person(&run, at(3), "bob").unwrap();
+    writer.reject_by_person(&run, at(3), "bob", None).unwrap();
     drop(run);
     let root = desk.root();
     let runs = StagedRuns::new(&root);
@@ -90,7 +90,9 @@ fn a_rejected_run_is_not_taken_for_a_committed_one_and_is_known_without_its_fold
     assert_eq!(list_rejected_runs(&root, Some("allotment-rejected"), 10).unwrap(), []);
     let (record, workflow) = (&known[0].record, WorkflowRef::default());
     let edited = steward_domain::wiki::rollback::EditedPages::Refuse;
-    assert!(writer.revert_run(&RevertRequest { record, by: "ann", edited, at: at(4), workflow }).is_err());
+    assert!(
+        writer.revert_run(&RevertRequest { record, by: "ann", reason: None, edited, at: at(4), workflow }).is_err()
+    );
     assert_eq!(writer.record_ended_runs().unwrap(), []);
 }
 

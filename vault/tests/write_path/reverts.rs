@@ -48,7 +48,7 @@ fn commit(writer: &VaultWriter, name: &str, before: &Contents, after: &Contents)
 
 fn revert(writer: &VaultWriter, record: &RecordPath, edited: EditedPages) -> Result<RevertedRun, RevertError> {
     let at = noon() + TimeDelta::hours(1);
-    writer.revert_run(&RevertRequest { record, by: "ann", edited, at, workflow: WorkflowRef::default() })
+    writer.revert_run(&RevertRequest { record, by: "ann", reason: None, edited, at, workflow: WorkflowRef::default() })
 }
 
 /// The run of these tests: it changes a page, makes one, removes one, and leaves an index that shows it.
@@ -156,6 +156,7 @@ fn an_edited_record_and_a_record_of_something_else_take_nothing_back() {
     let again = RevertRequest {
         record: &record,
         by: "ann",
+        reason: Some("The letter\nwas a draft."),
         edited: EditedPages::Refuse,
         at: noon() + TimeDelta::hours(2),
         workflow: WorkflowRef::default(),
@@ -164,6 +165,8 @@ fn an_edited_record_and_a_record_of_something_else_take_nothing_back() {
     // The rollback is a run itself.
     let redo = writer.revert_run(&RevertRequest { record: &reverted.receipt.record, ..again }).unwrap();
     assert!(!redo.receipt.repeated);
+    let text = desk.read(redo.receipt.record.as_str());
+    assert!(text.contains(": The letter was a draft."), "the record keeps the reason: {text}");
     assert_eq!(desk.read(&format!("{WIKI}/entities/water.md")), change(&before)["entities/water.md"]);
     settle(&writer);
     desk.is_tidy();

@@ -85,7 +85,8 @@ pub(crate) fn act(writer: &VaultWriter, flow: &str) -> Result<bool, String> {
             let run = RunId::derive(at(2), &["ingest", "lease"]);
             let record = &find_run_records(root, run.as_str()).unwrap()[0];
             let (edited, workflow) = (EditedPages::Refuse, WorkflowRef::default());
-            let reverted = writer.revert_run(&RevertRequest { record, by: "ann", edited, at: at(MINUTE), workflow });
+            let reverted =
+                writer.revert_run(&RevertRequest { record, by: "ann", reason: None, edited, at: at(MINUTE), workflow });
             reverted.map(|done| done.receipt.repeated).map_err(|e| e.to_string())
         }
         "settle" => {

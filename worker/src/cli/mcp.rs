@@ -13,10 +13,13 @@ pub(crate) enum McpCommand {
     /// Speak the Model Context Protocol with one client over standard input and output
     #[command(
         after_help = "Examples:\n  claude mcp add steward -- steward mcp serve --vault ~/vault\n  steward mcp serve --workspace allotment\n\n\
-        A client starts this command itself. It reads the wikis of the vault, needs no running steward, and ends with its input. The log goes \
-        to standard error."
+        A client starts this command itself. It reads the wikis of the vault, needs no running steward, and ends with its input. To submit pages, \
+        `steward up` runs elsewhere, or --up is given. The log goes to standard error."
     )]
     Serve {
+        /// Hold the vault as well, as `steward up` does, while the client is connected and no other process holds it
+        #[arg(long)]
+        up: bool,
         #[command(flatten)]
         rights: McpRightsArgs,
     },
@@ -32,6 +35,9 @@ pub(crate) enum McpCommand {
         /// Connect to a running steward with a token, instead of starting a process
         #[arg(long)]
         http: bool,
+        /// Have the client's process hold the vault as well, so that `steward up` need not run
+        #[arg(long, conflicts_with = "http")]
+        up: bool,
         #[command(flatten)]
         rights: McpRightsArgs,
     },

@@ -357,6 +357,9 @@ pub(crate) enum RunsCommand {
     Reject {
         /// The run
         run: String,
+        /// Why, for its record
+        #[arg(long)]
+        reason: Option<String>,
     },
     /// Take a committed run back, also below later ones
     #[command(
@@ -368,6 +371,9 @@ pub(crate) enum RunsCommand {
         /// Leave pages as they are that were edited where the run changed them
         #[arg(long)]
         keep_edited: bool,
+        /// Why, for its record
+        #[arg(long)]
+        reason: Option<String>,
     },
 }
 

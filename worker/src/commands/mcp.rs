@@ -1,7 +1,7 @@
 //! `steward mcp`: an assistant reads and writes the wikis of the vault, and asks its stewards.
 //!
-//! The process that serves a client reads files and the index. It holds no vault, and changes nothing in it but staged runs, a stop and the log
-//! of calls. The other commands connect a client ([`install`]), call one tool ([`call`]) and show the log ([`log`]).
+//! The process that serves a client reads files and the index. It changes nothing in the vault but staged runs, a stop and the log of calls, and holds it
+//! only with `--up`. The other commands connect a client ([`install`]), call one tool ([`call`]) and show the log ([`log`]).
 
 mod call;
 mod install;
@@ -10,6 +10,7 @@ mod log;
 use crate::cli::mcp::{AllowArg, McpCommand, McpRightsArgs};
 use crate::cli::output::{CommandExit, CommandOutput};
 use crate::commands::resolve::connect_to_holder;
+use crate::commands::up::run_beside;
 use crate::config::StewardConfig;
 use crate::telemetry::init_quiet_telemetry;
 use anyhow::anyhow;
@@ -25,13 +26,22 @@ pub(crate) async fn run(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     match command {
-        McpCommand::Serve { rights } => {
+        McpCommand::Serve { up, rights } => {
             let (vault, caller) = open_vault(config, rights)?;
-            let _telemetry = init_quiet_telemetry()?;
-            serve_stdio(vault, caller).await.map_err(|e| anyhow!("the client could not be served: {e}"))?;
+            let serving = serve_stdio(vault, caller);
+            let served = if up {
+                run_beside(config, serving).await?
+            } else {
+                let _telemetry = init_quiet_telemetry()?;
+                Some(serving.await)
+            };
+            served.unwrap_or(Ok(())).map_err(|e| anyhow!("the client could not be served: {e}"))?;
             Ok(CommandExit::Ok)
         }
-        McpCommand::Install { client, http, rights } => install::run(config, client, http, &rights, out),
+        McpCommand::Install { client, http, up, rights } => {
+            let start = if http { install::Start::Http } else { install::Start::Process { up } };
+            install::run(config, client, start, &rights, out)
+        }
         McpCommand::Call { tool, arguments, rights } => {
             let (vault, caller) = open_vault(config, rights)?;
             call::run(vault, caller, tool.as_deref(), &arguments, out).await

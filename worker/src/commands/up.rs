@@ -50,6 +50,51 @@ pub(crate) async fn run(
     let (raise, stop) = watch::channel(false);
     install_stop_handler(raise.clone())?;
     let telemetry = crate::telemetry::init_telemetry(!up.once)?;
+    let outcome = hold_vault(config, up, &telemetry, StopSwitch { raise, stop }, out).await;
+    telemetry.shutdown().await;
+    outcome
+}
+
+/// Runs everything the vault needs beside `work`, and ends with it. If that fails, as when another process holds the vault, `work` goes on alone.
+/// Returns `None` if the process was asked to end before.
+pub(crate) async fn run_beside<T>(config: &StewardConfig, work: impl Future<Output = T>) -> anyhow::Result<Option<T>> {
+    let (ask_to_end, asked_to_end) = watch::channel(false);
+    install_stop_handler(ask_to_end)?;
+    let telemetry = crate::telemetry::init_telemetry(true)?;
+    let (raise, stop) = watch::channel(false);
+    let end = raise.clone();
+    let holding = async {
+        let up = crate::cli::UpArgs { once: false, tick_now: false, no_login_link: true };
+        // Standard output belongs to the work: with `json`, nothing is printed.
+        let out = CommandOutput { json: true };
+        if let Err(e) = hold_vault(config, &up, &telemetry, StopSwitch { raise, stop }, out).await {
+            tracing::warn!("this process does not hold the vault: {e:#}");
+        }
+    };
+    let working = async {
+        let done = run_unless_stopped(&asked_to_end, work).await;
+        end.send_replace(true);
+        done
+    };
+    let ((), done) = tokio::join!(holding, working);
+    telemetry.shutdown().await;
+    Ok(done)
+}
+
+/// The flag that ends the process.
+struct StopSwitch {
+    raise: watch::Sender<bool>,
+    stop: watch::Receiver<bool>,
+}
+
+/// Runs everything a vault needs until the flag is raised.
+async fn hold_vault(
+    config: &StewardConfig,
+    up: &crate::cli::UpArgs,
+    telemetry: &Telemetry,
+    StopSwitch { raise, stop }: StopSwitch,
+    out: CommandOutput,
+) -> anyhow::Result<CommandExit> {
     log_warnings(config);
     let drain = drain::read_drain(&VaultRoot::open(config.vault_folder()?)?);
     if let Some(drain) = drain.filter(|_| up.once) {
@@ -60,7 +105,7 @@ pub(crate) async fn run(
     }
     let mut cleanup = ProcessCleanup::default();
     let serving = if up.once { None } else { Some(web::bind_listener(config, stop.clone()).await?) };
-    let starting = start_services(config, &telemetry, serving, &raise, &mut cleanup, out);
+    let starting = start_services(config, telemetry, serving, &raise, &mut cleanup, out);
     let started = run_unless_stopped(&stop, starting).await;
     let outcome = match started.transpose() {
         Ok(None) => end_on_request(out),
@@ -86,7 +131,6 @@ pub(crate) async fn run(
         }
     };
     cleanup.shut_down(config).await?;
-    telemetry.shutdown().await;
     outcome
 }
 

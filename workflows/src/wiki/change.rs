@@ -51,12 +51,20 @@ pub enum WikiRequest {
         in_terminal: bool,
     },
     /// End a run that waits.
-    Reject { run: RunId },
+    Reject {
+        run: RunId,
+        /// Why, in the words of who does it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// Take a committed run back.
     Revert {
         run: RunId,
         /// Pages that were edited where the run changed them stay as they are.
         keep_edited: bool,
+        /// Why, in the words of who does it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     /// Keep one side of a dispute, and remove the others.
     Settle {

@@ -24,7 +24,9 @@ pub enum ResolutionRefusal {
         "{id} is a question and proposes nothing: say what the note becomes with `steward confirm {id} --set done`"
     )]
     NothingProposed { id: String },
-    #[error("{id} is no proposal that was made in Watch, so nobody can call it right or wrong: confirm or dismiss it")]
+    #[error(
+        "{id} is neither a proposal that was made in Watch nor what an assistant undid or dismissed, so nobody can call it right or wrong: confirm or dismiss it"
+    )]
     NotWatched { id: String },
     #[error(
         "{id} is no dismissal and no `right` or `wrong`, so it cannot be taken back: `steward undo` undoes a change"

@@ -628,6 +628,25 @@ fn only_a_proposal_made_in_shadow_is_called_right_or_wrong() {
 }
 
 #[test]
+fn a_person_agrees_with_what_an_assistant_dismissed_and_nobody_calls_it_wrong() {
+    let (_, mut dismissed) = carry_out(&ask(ResolutionKind::Dismiss, &pending(), &live()).unwrap(), TASK).unwrap();
+    let refusal = ask(ResolutionKind::Right, &dismissed, &live()).unwrap_err();
+    assert!(matches!(refusal, ResolutionRefusal::NotWatched { .. }), "a person said it: {refusal}");
+    dismissed.draft.resolution.as_mut().unwrap().resolved_by = ResolverKind::Agent;
+    let plan = ask(ResolutionKind::Right, &dismissed, &live()).unwrap();
+    let (draft, answer) = (plan.draft(), plan.draft().resolution.as_ref().unwrap());
+    assert_eq!(
+        (draft.kind, &answer.action_id, plan.has_record_change()),
+        (ActionKind::Right, &dismissed.draft.id, false)
+    );
+    assert_eq!((draft.proposal_hash(), answer.resolved_by), (None, ResolverKind::Human));
+    for kind in [ResolutionKind::Wrong, ResolutionKind::RightDone] {
+        let refusal = ask(kind, &dismissed, &live()).unwrap_err();
+        assert!(matches!(refusal, ResolutionRefusal::NotWatched { .. }), "{refusal}");
+    }
+}
+
+#[test]
 fn an_answer_without_a_change_is_taken_back_within_7_days_and_later_answers_are_named_after_that() {
     let record = pending();
     let (_, dismissed) = carry_out(&ask(ResolutionKind::Dismiss, &record, &live()).unwrap(), TASK).unwrap();

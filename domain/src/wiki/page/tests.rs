@@ -111,3 +111,37 @@ fn a_summary_is_cut_at_a_word() {
     assert_eq!(shorten("short", MAX_SUMMARY), "short");
     assert_eq!(shorten(&"é".repeat(200), 10), format!("{}…", "é".repeat(9)));
 }
+
+#[test]
+fn the_head_of_a_file_says_what_its_page_says() {
+    let pinned = PAGE.replace("steward: {", "steward: {pinned: true, ");
+    let texts = [
+        PAGE.to_owned(),
+        pinned.clone(),
+        PAGE.replace("knowledge.entry/v1", "knowledge/v1").replace("kind:", "type:"),
+        PAGE.replace("tags: [allotment]\n", "").replace("T09:15:04Z", ""),
+        PAGE.replace("knowledge.entry/v1", "knowledge.entry/v9"),
+        PAGE.replace("title: Plot 12\n", ""),
+        PAGE.replace("kind: entity\n", ""),
+        PAGE.replace("title: Plot 12", "title: [Plot"),
+        PAGE.replace("schema: knowledge.entry/v1\n", ""),
+        "# No frontmatter\n".to_owned(),
+        String::new(),
+    ];
+    let mut pages = 0;
+    for text in texts {
+        let (head, page) = (read_page_head(text.as_bytes()), read_page("a.md", text.as_bytes()).page);
+        let updated_at = |page: &WikiPage| page.document.fields().get("updated_at")?.as_str()?.parse().ok();
+        let expected = page.map(|page| PageHead {
+            topic: page.topic().to_owned(),
+            updated_at: updated_at(&page),
+            is_pinned: page.is_pinned(),
+            kind: page.kind,
+            title: page.title,
+        });
+        pages += usize::from(expected.is_some());
+        assert_eq!(head, expected, "{text}");
+    }
+    assert_eq!((pages, read_page_head(pinned.as_bytes()).unwrap().is_pinned), (4, true));
+    assert_eq!(read_page_head(&[&PAGE.as_bytes()[..], b"\xff"].concat()), None, "no text");
+}

@@ -3,7 +3,7 @@
 //! Who does not see the tool does not find the resource. The answer has the words and the fences of the tool, and only a valid token of
 //! ours is taken out of it.
 
-use super::uri::ResourceUri;
+use super::uri::{ResourceUri, find_matter_path};
 use super::{mark_untrusted, refuse_unknown};
 use crate::mcp::caller::McpCaller;
 use crate::mcp::error::ToolErrorCode;
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// The tool of this name, if a caller has it.
-pub(super) fn find_listed_tool(name: &str, caller: &McpCaller) -> Option<&'static ToolDefinition> {
+pub(crate) fn find_listed_tool(name: &str, caller: &McpCaller) -> Option<&'static ToolDefinition> {
     all_tools().find(|tool| tool.name == name && tool.check_visibility(caller) == ToolVisibility::Listed)
 }
 
@@ -38,7 +38,7 @@ impl ToolResource {
             ResourceUri::File { .. } | ResourceUri::Lint { .. } => return None,
             ResourceUri::Guide { workspace } => ask("guide", WORKSPACE, workspace.clone()),
             ResourceUri::Today => Self { tool: "steward_today", arguments: JsonObject::new() },
-            ResourceUri::Matter { slug } => ask("steward_matters", "id", format!("matter/{slug}.md")),
+            ResourceUri::Matter { name } => ask("steward_matters", "id", find_matter_path(name)),
             ResourceUri::Action { id } => ask("steward_actions", "id", id.clone()),
         })
     }
@@ -66,7 +66,9 @@ impl ToolResource {
                 remove_tokens_from_value(&call.vault.secrets, &mut value);
                 ResourceContents::text(value.to_string(), uri).with_mime_type("application/json")
             }
-            ToolAnswer::Text(blocks) | ToolAnswer::TextWithMeta { blocks, .. } => {
+            ToolAnswer::Text(blocks)
+            | ToolAnswer::TextWithMeta { blocks, .. }
+            | ToolAnswer::TextWithImages { blocks, .. } => {
                 let text = remove_tokens(&call.vault.secrets, &blocks.join("\n\n")).into_owned();
                 ResourceContents::text(text, uri).with_mime_type("text/plain")
             }

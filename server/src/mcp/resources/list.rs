@@ -61,7 +61,7 @@ pub(crate) const RESOURCE_TEMPLATES: [TemplateDefinition; 6] = [
         mime_type: Some(TEXT),
     },
     TemplateDefinition {
-        template: "steward://matter/{slug}",
+        template: "steward://matter/{+name}",
         name: "matter",
         tool: "steward_matters",
         description: "A matter with its state and its last check.",

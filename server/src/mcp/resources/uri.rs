@@ -1,5 +1,5 @@
 //! How resources are named: `wiki://<workspace>/<page>`, `raw://<workspace>/<document>`, `lint://<workspace>` and `guide://<workspace>`; of the stewards
-//! `steward://today`, `steward://matter/<slug>` and `steward://action/<id>`.
+//! `steward://today`, `steward://matter/<name>` and `steward://action/<id>`.
 //!
 //! A name is percent-encoded byte by byte, all but letters, digits and `-._~`. What is read back must be a plain address: no query, no
 //! fragment, no slash that was encoded. Whether a path leads out of the wiki is decided where all paths are ([`super::super::paths`]).
@@ -24,8 +24,8 @@ pub(crate) enum ResourceUri {
     Guide { workspace: String },
     /// What the stewards did in the last 24 hours.
     Today,
-    /// A matter by the name of its note.
-    Matter { slug: String },
+    /// A matter by the name of its note in `matter/`, or by its whole path.
+    Matter { name: String },
     /// An action by its id.
     Action { id: String },
 }
@@ -39,7 +39,12 @@ impl ResourceUri {
             GUIDE => Some(Self::Guide { workspace: decode_name(rest)? }),
             STEWARD => match rest.split_once('/') {
                 None if rest == "today" => Some(Self::Today),
-                Some(("matter", slug)) => Some(Self::Matter { slug: decode_name(slug)? }),
+                Some(("matter", name)) => {
+                    let parts: Option<Vec<String>> = name.split('/').map(decode_name).collect();
+                    let name = parts?.join("/");
+                    // Only a whole path has several parts.
+                    (!name.contains('/') || name.ends_with(".md")).then_some(Self::Matter { name })
+                }
                 Some(("action", id)) => Some(Self::Action { id: decode_name(id)? }),
                 _ => None,
             },
@@ -75,10 +80,27 @@ impl Display for ResourceUri {
             Self::Lint { workspace } => write!(f, "{LINT}://{}", encode_name(workspace)),
             Self::Guide { workspace } => write!(f, "{GUIDE}://{}", encode_name(workspace)),
             Self::Today => write!(f, "{STEWARD}://today"),
-            Self::Matter { slug } => write!(f, "{STEWARD}://matter/{}", encode_name(slug)),
+            Self::Matter { name } => {
+                let parts: Vec<String> = name.split('/').map(encode_name).collect();
+                write!(f, "{STEWARD}://matter/{}", parts.join("/"))
+            }
             Self::Action { id } => write!(f, "{STEWARD}://action/{}", encode_name(id)),
         }
     }
+}
+
+/// The folder of matters in a vault without a mapping.
+const MATTERS: &str = "matter/";
+
+/// The name of a matter in an address, by the path of its note.
+pub(crate) fn name_matter(path: &str) -> &str {
+    let name = path.strip_prefix(MATTERS).and_then(|rest| rest.strip_suffix(".md"));
+    name.filter(|name| !name.contains('/')).unwrap_or(path)
+}
+
+/// The path of the note of a matter, by its name in an address.
+pub(crate) fn find_matter_path(name: &str) -> String {
+    if name.ends_with(".md") { name.to_owned() } else { format!("{MATTERS}{name}.md") }
 }
 
 /// Encodes one part of a path.
@@ -133,7 +155,8 @@ mod tests {
         for (named, uri) in [
             (ResourceUri::Guide { workspace: "a b".to_owned() }, "guide://a%20b"),
             (ResourceUri::Today, "steward://today"),
-            (ResourceUri::Matter { slug: "my house".to_owned() }, "steward://matter/my%20house"),
+            (ResourceUri::Matter { name: "my house".to_owned() }, "steward://matter/my%20house"),
+            (ResourceUri::Matter { name: "Home/My house.md".to_owned() }, "steward://matter/Home/My%20house.md"),
             (ResourceUri::Action { id: "3f9a1c22b07d4e51".to_owned() }, "steward://action/3f9a1c22b07d4e51"),
         ] {
             assert_eq!((named.to_string().as_str(), ResourceUri::parse(uri)), (uri, Some(named)));
@@ -185,6 +208,7 @@ mod tests {
             "steward://today/x",
             "steward://matter/",
             "steward://matter/a/b",
+            "steward://matter//a.md",
             "steward://matter/a%2Fb",
             "steward://action",
         ] {

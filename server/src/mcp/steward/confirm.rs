@@ -8,7 +8,7 @@ use super::facts::{open_views, read_whole_id, wait_for};
 use super::resolve::{describe_earlier, refuse_resolution};
 use super::wiki_runs::{find_address, find_wiki_run};
 use crate::http::serving::ServerEndpoint;
-use crate::mcp::error::ToolError;
+use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::undo::ResolutionRefusal;
 use steward_domain::time::format_seconds;
+use url::Url;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_confirm",
@@ -38,6 +39,9 @@ struct ConfirmArguments {
     /// The whole id.
     #[schemars(length(min = 16, max = 16))]
     action: String,
+    /// A value that the card suggests instead.
+    #[schemars(length(max = 500))]
+    set: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -48,10 +52,8 @@ struct ConfirmResult {
     /// The address of the card; absent if no dashboard runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     address: Option<String>,
-    /// What to do now.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
-    /// The id of the confirmation.
     #[serde(skip_serializing_if = "Option::is_none")]
     confirmation: Option<String>,
     /// Outside words: who confirmed it.
@@ -62,9 +64,12 @@ struct ConfirmResult {
 }
 
 fn lead_to_card(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
-    let ConfirmArguments { action } = call.read_arguments()?;
+    let ConfirmArguments { action, set } = call.read_arguments()?;
     let id = read_whole_id(&action)?;
     if let Some(run) = find_wiki_run(call, &id)? {
+        if set.is_some() {
+            return Err(refuse_value("a run of a wiki has no field"));
+        }
         return answer_value(&show_run(call, &run)?);
     }
     let views = open_views(call)?;
@@ -72,7 +77,7 @@ fn lead_to_card(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let result = match detail.action.resolution.as_deref() {
         Some(how) if how == ActionKind::Confirmed.as_str() => show_confirmation(&views, &id)?,
         Some(how) => return Err(refuse_resolution(&describe_earlier(id, how))),
-        None => show_card(&views, &detail.action)?,
+        None => show_card(&views, &detail.action, set.as_deref())?,
     };
     answer_value(&result)
 }
@@ -96,7 +101,7 @@ fn show_confirmation(views: &VaultViews, id: &str) -> Result<ConfirmResult, Tool
 }
 
 /// The card of an action that waits.
-fn show_card(views: &VaultViews, action: &Action) -> Result<ConfirmResult, ToolError> {
+fn show_card(views: &VaultViews, action: &Action, set: Option<&str>) -> Result<ConfirmResult, ToolError> {
     if !action.waits && !action.is_open_question() {
         let (id, disposition) = (action.id.clone(), action.disposition.clone());
         return Err(refuse_resolution(&ResolutionRefusal::NotPending { id, disposition }));
@@ -106,7 +111,25 @@ fn show_card(views: &VaultViews, action: &Action) -> Result<ConfirmResult, ToolE
     }
     let endpoint = ServerEndpoint::find_for_vault(views.root(), views.state_dir());
     let address = endpoint.map(|endpoint| format!("{}/actions/{}", endpoint.build_address(false), action.id));
+    let address = match set.map(str::trim) {
+        Some(value) if action.can_take_value(value) => address.map(|address| suggest_value(&address, value)),
+        Some(_) => return Err(refuse_value("its field cannot have this value, or it proposes no change")),
+        None => address,
+    };
     Ok(need_person(action.id.clone(), address, "steward confirm"))
+}
+
+fn refuse_value(what: &str) -> ToolError {
+    ToolError::new(ToolErrorCode::BadArguments, what, "Leave `set` out; `steward_actions` shows the proposal")
+}
+
+/// The address of a card that suggests a value.
+fn suggest_value(address: &str, value: &str) -> String {
+    let url = Url::parse_with_params(address, [("set", value)]).map(|mut url| {
+        url.set_fragment(Some("edit"));
+        url.to_string()
+    });
+    url.unwrap_or_else(|_| address.to_owned())
 }
 
 /// What a caller does until a person has decided. `command` is what they can run instead.

@@ -89,7 +89,6 @@ struct MatterLine {
     waiting: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_check_at: Option<String>,
-    /// Seconds between two checks.
     interval_seconds: u64,
 }
 

@@ -85,7 +85,7 @@ fn resolve_action(call: &ToolCall, kind: ResolutionKind) -> Result<ToolAnswer, T
         return Err(ToolError::new(ToolErrorCode::BadArguments, what, "Say why, for the person who reads the record"));
     }
     if let Some(run) = find_wiki_run(call, &action)? {
-        return resolve_wiki_run(call, run, kind, action);
+        return resolve_wiki_run(call, run, kind, ResolveArguments { action, reason });
     }
     if !call.caller.may_act {
         let what = "you may undo runs of a wiki that you committed yourself, and this is none";
@@ -123,7 +123,7 @@ fn resolve_wiki_run(
     call: &ToolCall,
     row: WikiRunRow,
     kind: ResolutionKind,
-    action: String,
+    ResolveArguments { action, reason }: ResolveArguments,
 ) -> Result<ToolAnswer, ToolError> {
     let run: RunId = row.run.parse().map_err(ToolError::internal)?;
     let staged = StagedRuns::new(call.vault.root()).peek(&run);
@@ -140,8 +140,8 @@ fn resolve_wiki_run(
         return Err(refuse_resolution(&refusal));
     }
     let request = match kind {
-        ResolutionKind::Undo => WikiRequest::Revert { run, keep_edited: false },
-        _ => WikiRequest::Reject { run },
+        ResolutionKind::Undo => WikiRequest::Revert { run, keep_edited: false, reason: Some(reason) },
+        _ => WikiRequest::Reject { run, reason: Some(reason) },
     };
     let input = WikiRunInput { wiki: row.wiki.clone(), by: call.caller.name.clone(), at: Utc::now(), request };
     let holder = wait_for(call.vault.reach_holder())?;

@@ -87,7 +87,9 @@ async fn call_tool(vault: &Arc<McpVault>, name: &str, arguments: Value) -> Resul
     let answer = tokio::task::spawn_blocking(move || run(&call)).await.unwrap()?;
     match answer {
         ToolAnswer::Value(value) => Ok(value),
-        ToolAnswer::Text(_) | ToolAnswer::TextWithMeta { .. } => panic!("{name} answers in text"),
+        ToolAnswer::Text(_) | ToolAnswer::TextWithMeta { .. } | ToolAnswer::TextWithImages { .. } => {
+            panic!("{name} answers in text")
+        }
     }
 }
 

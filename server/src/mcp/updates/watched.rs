@@ -9,7 +9,6 @@ use crate::mcp::resources::uri::ResourceUri;
 use crate::mcp::vault::McpVault;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use steward_vault::wiki::folder::FileStat;
 
@@ -125,13 +124,7 @@ pub(super) fn stamp_resource(vault: &McpVault, caller: &McpCaller, uri: &str) ->
             let stat = workspace.folder.has_file(&file).then(|| workspace.folder.stat(&file)).flatten();
             stat.map(ResourceStamp::File)
         }
-        ResourceUri::Lint { .. } | ResourceUri::Guide { .. } => {
-            let mut hasher = DefaultHasher::new();
-            for file in workspace.folder.list_files_with_times() {
-                (file.path, file.bytes, file.modified_ms).hash(&mut hasher);
-            }
-            Some(ResourceStamp::Wiki(hasher.finish()))
-        }
+        ResourceUri::Lint { .. } | ResourceUri::Guide { .. } => Some(ResourceStamp::Wiki(workspace.look().digest())),
         ResourceUri::Today | ResourceUri::Matter { .. } | ResourceUri::Action { .. } => None,
     }
 }

@@ -3,7 +3,7 @@
 //! A page that goes lies in the trash after its run was committed, which only a person can do.
 
 use super::write::{ChangeResult, RunChoice, STAGE_WIKI, abandon_run, describe_change, open_run, refuse_change};
-use super::write::{end_without_change, to_written_file};
+use super::write::{discard_empty_run, to_written_file};
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
@@ -81,7 +81,9 @@ fn delete(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     match session.change(&PageChange::Remove { file, reason }, None) {
         Ok(staged) => answer_value(&DeleteResult::from(describe_change(&session, &staged, Vec::new()))),
         Err(error) => {
-            end_without_change(&session, is_new)?;
+            if is_new {
+                discard_empty_run(session)?;
+            }
             Err(refuse_change(error))
         }
     }

@@ -1,6 +1,6 @@
 //! `list`: the files of a workspace, by a glob.
 //!
-//! The frontmatter of the pages that are shown is read; no other page is opened.
+//! What it says of pages is kept until something changes.
 
 use crate::mcp::cursor::ListState;
 use crate::mcp::error::ToolError;
@@ -8,11 +8,10 @@ use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tokens::keep_rows;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
+use crate::views::wiki::read_outline;
 use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use steward_domain::wiki::page::{WikiPage, may_be_page};
 
 /// About as many characters as a token has.
 const CHARACTERS_OF_TOKEN: u64 = 4;
@@ -100,19 +99,16 @@ fn list(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         ListOrder::Updated => files.sort_by_key(|file| std::cmp::Reverse(file.file.modified_ms)),
         ListOrder::Size => files.sort_by_key(|file| std::cmp::Reverse(file.file.bytes)),
     }
-    let all: Vec<(&str, u64, i64)> =
-        files.iter().map(|file| (file.path.as_str(), file.file.bytes, file.file.modified_ms)).collect();
     let asked = (&call.caller.name, &arguments.path, arguments.sort, arguments.limit);
-    let state = ListState::new(&workspace.vault.fences, TOOL.name, &(&workspace.name, asked), &all);
+    let state =
+        ListState::new(&workspace.vault.fences, TOOL.name, &(&workspace.name, asked), &workspace.look().digest());
     let offset = state.read(arguments.cursor.as_deref())?;
     let shown = &files[offset.min(files.len())..(offset + limit).min(files.len())];
-    let pages = shown.iter().map(|file| file.file.path.clone()).filter(|file| may_be_page(file)).collect::<Vec<_>>();
-    let pages: BTreeMap<String, WikiPage> =
-        workspace.folder.read_some(&pages).pages.into_iter().map(|page| (page.file.clone(), page)).collect();
+    let outline = read_outline(workspace.vault.root(), &workspace.name).map_err(ToolError::internal)?;
     let entries = shown.iter().map(|file| {
-        let page = pages.get(&file.file.path);
+        let page = outline.find_page(&file.file.path);
         let changed = DateTime::<Utc>::from_timestamp_millis(file.file.modified_ms).unwrap_or_default();
-        let stated = page.and_then(|page| page.document.fields().get("updated_at")?.as_str()?.parse().ok());
+        let stated = page.and_then(|page| page.updated_at);
         ListEntry {
             path: file.path.clone(),
             kind: match page {

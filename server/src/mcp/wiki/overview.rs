@@ -10,7 +10,7 @@ use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tokens::count_tokens;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind};
 use crate::mcp::workspace::{Workspace, WorkspaceFile};
-use crate::views::wiki::list_page_facts;
+use crate::views::wiki::read_outline;
 use chrono::{TimeDelta, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -161,12 +161,13 @@ fn show_overview(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         bytes.div_ceil(BYTES_OF_TOKEN)
     };
     let needs_pages = has(OverviewPart::Recent) || has(OverviewPart::Pinned);
-    let pages = match needs_pages {
-        true => list_page_facts(workspace.vault.root(), &workspace.name).map_err(ToolError::internal)?,
-        false => Vec::new(),
+    let outline = match needs_pages {
+        true => read_outline(workspace.vault.root(), &workspace.name).map_err(ToolError::internal)?,
+        false => Arc::default(),
     };
+    let pages = &outline.pages;
     let tree = has(OverviewPart::Tree).then(|| list_folders(&files));
-    let recent = has(OverviewPart::Recent).then(|| list_newest(&pages));
+    let recent = has(OverviewPart::Recent).then(|| list_newest(pages));
     let pinned = has(OverviewPart::Pinned)
         .then(|| pages.iter().filter(|page| page.is_pinned).filter_map(describe_page).collect());
     let findings = has(OverviewPart::Findings).then(|| list_findings(&workspace)).transpose()?;

@@ -3,13 +3,15 @@
 //! Each file has a line with its path, hash and size, and then its words in a fence. What exceeds the tokens that were asked for is left out, and
 //! the line says where it goes on.
 
+mod images;
+
 use super::write::{RunChoice, open_run, refuse_change};
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::headings::{Heading, list_headings};
 use crate::mcp::paths::{to_file, to_path};
 use crate::mcp::schema::describe_arguments;
 use crate::mcp::tokens::cut_to_tokens;
-use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, check_range};
+use crate::mcp::tool::{AnswerImage, ToolAnswer, ToolCall, ToolDefinition, ToolKind, check_range};
 use crate::mcp::workspace::{Workspace, read_glob};
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
@@ -64,6 +66,9 @@ struct ReadArguments {
     /// Your own open run: what it staged stands in place of the pages.
     #[schemars(length(max = 40))]
     run_id: Option<String>,
+    /// Show PNG, JPEG, GIF and WebP files as images: at most 4, of 1 MiB each.
+    #[serde(default)]
+    images: bool,
 }
 
 fn default_tokens() -> u64 {
@@ -106,15 +111,29 @@ fn read(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         }
         Ok(render_file(&workspace, &file, text, offset, share))
     };
+    let mut images: Vec<AnswerImage> = Vec::new();
+    let mut show = |file: &String| -> Result<String, ToolError> {
+        let image = if arguments.images { images::read_image(&workspace, file, images.len())? } else { None };
+        match image {
+            Some((line, image)) => {
+                images.push(image);
+                Ok(line)
+            }
+            None => render(file),
+        }
+    };
     // Of several files each has its own answer.
     let is_single = files.len() == 1;
-    let blocks = files.iter().map(|file| match render(file) {
-        Err(error) if !is_single => {
-            Ok(format!("{}: {error}", to_path(file).as_deref().map(shorten_outside).unwrap_or_default()))
-        }
-        rendered => rendered,
-    });
-    Ok(ToolAnswer::Text(blocks.collect::<Result<_, _>>()?))
+    let mut blocks: Vec<String> = Vec::new();
+    for file in &files {
+        blocks.push(match show(file) {
+            Err(error) if !is_single => {
+                format!("{}: {error}", to_path(file).as_deref().map(shorten_outside).unwrap_or_default())
+            }
+            shown => shown?,
+        });
+    }
+    Ok(if images.is_empty() { ToolAnswer::Text(blocks) } else { ToolAnswer::TextWithImages { blocks, images } })
 }
 
 /// The pages that an open run of the caller staged.
@@ -198,6 +217,10 @@ fn read_file(workspace: &Workspace<'_>, file: &str) -> Result<FileText, ToolErro
             )
         })?;
         return Ok(FileText { path, sha256, bytes: size, text: text.as_str().to_owned(), is_staged: false });
+    }
+    if images::find_format(&bytes).is_some() {
+        let what = format!("`{shown}` is an image");
+        return Err(refuse(ToolErrorCode::NotText, what, "Read it with `images`"));
     }
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => Ok(FileText { path, sha256, bytes: size, text, is_staged: false }),

@@ -5,11 +5,12 @@
 
 use super::stream_events::{EventSelection, choose_events, find_title};
 use crate::mcp::admission::CallCost;
+use crate::mcp::cursor::{JsonPosition, ListCursors, ListPart, ListRow};
 use crate::mcp::error::{ToolError, ToolErrorCode};
+use crate::mcp::fence::FenceKey;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::{to_file, to_path};
 use crate::mcp::schema::{describe_arguments, describe_result};
-use crate::mcp::tokens::keep_rows;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::mcp::workspace::Workspace;
 use chrono::{DateTime, Utc};
@@ -30,6 +31,8 @@ use tokio::runtime::Handle;
 
 /// Of so many pages that hold one word those are chosen that hold all.
 const MAX_CANDIDATES: usize = 500;
+/// The most hits that cursors lead through. Who reads so many wants other words.
+const MAX_FOUND: usize = 500;
 /// About as many bytes as a token has.
 const BYTES_OF_TOKEN: usize = 4;
 
@@ -71,6 +74,8 @@ struct SearchArguments {
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 100))]
     limit: u64,
+    #[schemars(length(max = 200))]
+    cursor: Option<String>,
 }
 
 fn default_limit() -> u64 {
@@ -78,7 +83,7 @@ fn default_limit() -> u64 {
 }
 
 /// What is searched.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 enum SearchKind {
@@ -90,7 +95,7 @@ enum SearchKind {
 }
 
 /// Which texts are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 enum WordMatching {
@@ -116,6 +121,23 @@ struct SearchResult {
     /// `no_index` if the files were read, because no index can be used; `no_streams`; `cut` if not all was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cursor: Option<String>,
+}
+
+/// The best hits, the best first.
+struct FoundHits {
+    hits: Vec<SearchHit>,
+    notice: Option<String>,
+}
+
+/// Where a search goes on. It fits as long as the hits above stay the same.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct HitPosition {
+    /// How many hits were shown.
+    shown: usize,
+    /// A mark of all of them.
+    mark: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -144,27 +166,59 @@ struct SearchHit {
 fn search(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<SearchArguments>()?;
     let limit = check_range("limit", arguments.limit, 1, 100)?;
-    if arguments.kind == SearchKind::Log {
-        return answer_value(&fit_hits(search_log(&workspace, &arguments, limit)?, None));
-    }
-    if list_query_words(&arguments.query).is_empty() {
+    let SearchArguments { query, kind, path, tags, after, before, matching, .. } = &arguments;
+    let filters = (&workspace.name, query, kind, path, tags, after, before, matching);
+    let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
+    let position = cursors.read(arguments.cursor.as_deref())?;
+    let JsonPosition(begin) = position.unwrap_or(JsonPosition(HitPosition::default()));
+    if *kind != SearchKind::Log && list_query_words(query).is_empty() {
         let fix = "Give words; `list` shows all pages";
         return Err(ToolError::new(ToolErrorCode::BadArguments, "the query holds no word", fix));
     }
-    match arguments.kind {
-        SearchKind::Raw => return answer_value(&search_raw(call, &workspace, &arguments, limit)?),
-        SearchKind::Event => return answer_value(&search_events(call, &workspace, &arguments, limit)?),
-        SearchKind::Wiki | SearchKind::Log => {}
+    // One more than is shown, to know whether there are more.
+    let wanted = (begin.shown + limit + 1).min(MAX_FOUND);
+    let found = match kind {
+        SearchKind::Log => search_log(&workspace, &arguments, wanted)?,
+        SearchKind::Raw => search_raw(call, &workspace, &arguments, wanted)?,
+        SearchKind::Event => search_events(call, &workspace, &arguments, wanted)?,
+        SearchKind::Wiki => search_wiki(&workspace, &arguments, wanted)?,
+    };
+    answer_value(&cut_hits(&call.vault.fences, &cursors, found, &begin, limit)?)
+}
+
+/// The hits from a position on that fit into an answer.
+fn cut_hits(
+    key: &FenceKey,
+    cursors: &ListCursors<'_>,
+    found: FoundHits,
+    begin: &HitPosition,
+    limit: usize,
+) -> Result<SearchResult, ToolError> {
+    let total = found.hits.len();
+    let (mut rows, mut mark, mut mark_of_begin) = (Vec::new(), String::new(), String::new());
+    for (at, hit) in found.hits.into_iter().enumerate().take(begin.shown + limit) {
+        mark = key.sign(&serde_json::to_vec(&(&mark, &hit.path, &hit.at)).unwrap_or_default());
+        if at < begin.shown {
+            mark_of_begin.clone_from(&mark);
+            continue;
+        }
+        let position = HitPosition { shown: at + 1, mark: mark.clone() };
+        rows.push(ListRow { row: hit, position: JsonPosition(position).to_string() });
     }
-    answer_value(&search_wiki(&workspace, &arguments, limit)?)
+    if begin.shown > total || mark_of_begin != begin.mark {
+        let what = "what the search finds has changed";
+        return Err(ToolError::new(ToolErrorCode::BadCursor, what, "Begin again without a cursor"));
+    }
+    let next = (total > begin.shown + limit).then(|| rows.last().map(|row| row.position.clone())).flatten();
+    let ListPart { rows, cursor } = cursors.cut(rows, next);
+    let cut =
+        (total == MAX_FOUND && cursor.is_none()).then(|| format!("cut: the best {MAX_FOUND} hits alone are shown"));
+    let notices: Vec<String> = found.notice.into_iter().chain(cut).collect();
+    Ok(SearchResult { hits: rows, notice: (!notices.is_empty()).then(|| notices.join("; ")), cursor })
 }
 
 /// Searches the pages. A search for all words, for a phrase or for several tags looks at the best pages that hold one word.
-fn search_wiki(
-    workspace: &Workspace<'_>,
-    arguments: &SearchArguments,
-    limit: usize,
-) -> Result<SearchResult, ToolError> {
+fn search_wiki(workspace: &Workspace<'_>, arguments: &SearchArguments, limit: usize) -> Result<FoundHits, ToolError> {
     let SearchArguments { query, path, tags, .. } = arguments;
     let path = path.as_ref().map(|path| to_file(&format!("{}x", path.trim_start_matches('/')))).transpose()?;
     let filter = PageFilter {
@@ -201,7 +255,7 @@ fn search_wiki(
             at: None,
         })
     });
-    Ok(fit_hits(hits.take(limit).collect(), notice))
+    Ok(FoundHits { hits: hits.take(limit).collect(), notice })
 }
 
 /// Whether a page has all of the tags, and its words as they are wanted.
@@ -212,22 +266,13 @@ fn fits_narrow(workspace: &Workspace<'_>, arguments: &SearchArguments, file: &st
         && WordMatch::from(arguments.matching).fits(list_page_words(&page), &arguments.query)
 }
 
-/// The hits that fit into an answer.
-fn fit_hits(hits: Vec<SearchHit>, notice: Option<String>) -> SearchResult {
-    let found = hits.len();
-    let hits = keep_rows(hits);
-    let cut = (hits.len() < found).then(|| format!("cut: {} of {found} hits are shown. Narrow the path", hits.len()));
-    let notices: Vec<String> = notice.into_iter().chain(cut).collect();
-    SearchResult { hits, notice: (!notices.is_empty()).then(|| notices.join("; ")) }
-}
-
 /// Searches the documents. Whoever reads many files at once takes the room for it.
 fn search_raw(
     call: &ToolCall,
     workspace: &Workspace<'_>,
     arguments: &SearchArguments,
     limit: usize,
-) -> Result<SearchResult, ToolError> {
+) -> Result<FoundHits, ToolError> {
     let _permit = call.admit_more(CallCost::Heavy)?;
     let begin = arguments.path.as_deref().unwrap_or_default().trim_start_matches('/');
     let is_meant = |file: &str| to_path(file).is_some_and(|path| path.starts_with(begin));
@@ -251,7 +296,7 @@ fn search_raw(
         })
     });
     let notice = found.is_cut.then(|| "cut: not all documents were searched. Narrow the path".to_owned());
-    Ok(fit_hits(hits.collect(), notice))
+    Ok(FoundHits { hits: hits.collect(), notice })
 }
 
 /// Searches the newest events of the wiki's streams.
@@ -260,7 +305,7 @@ fn search_events(
     workspace: &Workspace<'_>,
     arguments: &SearchArguments,
     limit: usize,
-) -> Result<SearchResult, ToolError> {
+) -> Result<FoundHits, ToolError> {
     let _permit = call.admit_more(CallCost::Heavy)?;
     let words = list_query_words(&arguments.query);
     let (since, until) = (arguments.after.as_deref(), arguments.before.as_deref());
@@ -288,7 +333,7 @@ fn search_events(
     // Events of the same rank stay newest first.
     hits.sort_by(|a, b| b.score.total_cmp(&a.score));
     hits.truncate(limit);
-    Ok(fit_hits(hits, chosen.notice))
+    Ok(FoundHits { hits, notice: chosen.notice })
 }
 
 /// Digits that say nothing are left out.
@@ -302,11 +347,7 @@ fn search_index(workspace: &Workspace<'_>, query: &str, filter: &PageFilter, lim
     Handle::current().block_on(vault.wikis.search(vault.root(), &workspace.name, query, filter, limit))
 }
 
-fn search_log(
-    workspace: &Workspace<'_>,
-    arguments: &SearchArguments,
-    limit: usize,
-) -> Result<Vec<SearchHit>, ToolError> {
+fn search_log(workspace: &Workspace<'_>, arguments: &SearchArguments, limit: usize) -> Result<FoundHits, ToolError> {
     let after = arguments.after.as_deref().map(read_moment).transpose()?;
     let before = arguments.before.as_deref().map(read_moment).transpose()?;
     let log = workspace.folder.read_text(LOG_FILE, MAX_GENERATED_BYTES).map_err(ToolError::internal)?;
@@ -329,7 +370,7 @@ fn search_log(
         tokens: None,
         at: Some(steward_domain::time::format_seconds(entry.at)),
     });
-    Ok(hits.collect())
+    Ok(FoundHits { hits: hits.collect(), notice: None })
 }
 
 /// Reads a day or a moment. A time without a zone is UTC.

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 const MAX_LIST_TOKENS: usize = 10_000;
 const MAX_DESCRIPTION_TOKENS: usize = 250;
 /// The hash of the list, so that no description changes unseen. A change of it belongs into the changelog.
-const LIST_SHA256: &str = "554e6feb4156f57df81270bb99c0e8639ebaf62f4f494468ba8d1363abfe2570";
+const LIST_SHA256: &str = "95d9da02b90ab43c807e0279d3c7b306bac7110ee1500fa6517ab245ff4ab731";
 
 fn list_tools() -> Vec<Tool> {
     WIKI_TOOLS.iter().map(ToolDefinition::describe).collect()

@@ -8,7 +8,7 @@ mod runs;
 mod submit;
 
 pub(super) use result::{ChangeResult, describe_change, render_diff};
-pub(super) use runs::{RunChoice, abandon_run, end_without_change, open_run, refuse_change};
+pub(super) use runs::{RunChoice, abandon_run, discard_empty_run, open_run, refuse_change};
 
 use crate::access::Toolset;
 use crate::mcp::admission::CallCost;
@@ -126,7 +126,9 @@ fn write(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let staged = match session.change(&change, base) {
         Ok(staged) => staged,
         Err(error) => {
-            end_without_change(&session, is_new)?;
+            if is_new {
+                discard_empty_run(session)?;
+            }
             return Err(refuse_change(error));
         }
     };

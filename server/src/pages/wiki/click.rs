@@ -42,9 +42,9 @@ pub(crate) async fn resolve_run(
                 staged.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, "`value` must be the hash of the run"))?;
             WikiRequest::Approve { run, staged, override_reason: None, in_terminal: false }
         }
-        "reject" => WikiRequest::Reject { run },
-        "revert" => WikiRequest::Revert { run, keep_edited: false },
-        "revert_others" => WikiRequest::Revert { run, keep_edited: true },
+        "reject" => WikiRequest::Reject { run, reason: form.trimmed_reason() },
+        "revert" => WikiRequest::Revert { run, keep_edited: false, reason: form.trimmed_reason() },
+        "revert_others" => WikiRequest::Revert { run, keep_edited: true, reason: form.trimmed_reason() },
         _ => return Err(refuse(StatusCode::BAD_REQUEST, "`kind` must be approve, reject, revert or revert_others")),
     };
     let input = WikiRunInput { wiki, by: caller.name, at: Utc::now(), request };

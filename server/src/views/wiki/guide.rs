@@ -167,12 +167,12 @@ pub(crate) fn read_wiki_contract(root: &VaultRoot, wiki: &str) -> Result<WikiCon
 /// [`ReadWikiError`].
 pub(crate) fn read_wiki_guide(root: &VaultRoot, wiki: &str, now: DateTime<Utc>) -> Result<WikiGuide, ReadWikiError> {
     let path = find_wiki_folder(root, wiki)?;
-    let ReadOutline { outline: WikiOutline { contents, pages }, manifest, accepted } =
-        read_wiki_outline(root, wiki, &path)?;
+    let ReadOutline { outline, manifest, accepted } = read_wiki_outline(root, wiki, &path)?;
+    let WikiOutline { contents, pages } = &*outline;
     let folder = WikiFolder::open(&root.path().join(&path))
         .map_err(|source| ReadWikiError::Io { path: path.clone(), source })?;
     let entries = read_log(contents.log.as_deref().unwrap_or_default()).entries;
-    let pending = list_pending(root, wiki, &contents, usize::MAX)
+    let pending = list_pending(root, wiki, contents, usize::MAX)
         .map_err(|e| ReadWikiError::File { path: path.clone(), reason: e.to_string() })?;
     let staged = StagedRuns::new(root).list().unwrap_or_default();
     let open = staged.into_iter().rev().filter(|run| run.meta.wiki == wiki).filter_map(describe_open_run);
@@ -185,7 +185,7 @@ pub(crate) fn read_wiki_guide(root: &VaultRoot, wiki: &str, now: DateTime<Utc>) 
     let index = contents.index.as_deref().unwrap_or_default();
     let situation = WikiSituation {
         pages: pages.iter().filter(|page| page.file != OVERVIEW_FILE).count(),
-        topics: count_topics(&pages),
+        topics: count_topics(pages),
         raw_files: contents.files.range(format!("{SOURCES_FOLDER}/")..format!("{SOURCES_FOLDER}0")).count(),
         new_sources: pending.len(),
         last_ingest: ingest.map(|entry| entry.at),

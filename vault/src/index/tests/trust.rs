@@ -90,6 +90,25 @@ async fn what_a_model_undoes_or_dismisses_teaches_nothing_and_proves_nothing() {
     let mut feedback = Vec::new();
     bench.index.trust().for_each_case(noon("13:00:00"), |case| feedback.push(case.feedback)).await.unwrap();
     assert_eq!(feedback, [ProposalFeedback::Open, ProposalFeedback::Open]);
+
+    // A person agrees with both.
+    for (slug, of) in [("agree-undo", "undo"), ("agree-no", "no")] {
+        let of = ActionId::derive(&[of]);
+        bench.action(slug, |draft| {
+            answer(draft, ActionKind::Right, &of);
+            draft.timestamp = noon("12:30:00");
+        });
+    }
+    bench.sync("13:30:00").await;
+    let agreed = trust(0).await;
+    assert_eq!((agreed[&key].confidence.undone, agreed[&key].observations), (1, 0), "{:?}", agreed[&key]);
+    let changes = bench.index.trust().list_recent_live_changes(noon("13:00:00")).await.unwrap();
+    assert!(changes.iter().any(|change| change.undone.is_some()), "it may lead to a demotion: {changes:?}");
+    let mut feedback = Vec::new();
+    bench.index.trust().for_each_case(noon("13:00:00"), |case| feedback.push(case.feedback)).await.unwrap();
+    assert_eq!(feedback, [ProposalFeedback::Undone, ProposalFeedback::Dismissed]);
+    bench.index.rebuild(&bench.root, noon("13:31:00")).await.unwrap();
+    assert_eq!(trust(0).await, agreed, "the records alone say so");
 }
 
 #[tokio::test]

@@ -38,15 +38,33 @@ macro_rules! last_outcome_seq {
 }
 pub(crate) use last_outcome_seq;
 
+/// Whether a model made this record of an answer, and no person has agreed with it since.
+macro_rules! is_by_agent_alone {
+    ($row:literal) => {
+        concat!(
+            "(",
+            $row,
+            ".by_agent AND NOT EXISTS (SELECT 1 FROM actions g INDEXED BY actions_that_say_right WHERE g.follows = ",
+            $row,
+            ".id AND g.kind = 'steward-action-right' AND g.taken_back = 0))"
+        )
+    };
+}
+pub(crate) use is_by_agent_alone;
+
 /// The history of the action `a` and of its confirmation as one text: the kind, the moment, the number in the chain and
 /// the batch of each resolution and of each change by hand. A confirmation with a different change is no confirmation
-/// of `a`. What a model did is `by-agent`, whatever it was. A proposal that a person called right stays open, so that holds for its repetitions too.
+/// of `a`. What a model did is `by-agent`, whatever it was, until a person agrees. A proposal that a person called right stays open, so that holds for its repetitions too.
 macro_rules! resolutions_text {
     () => {
         concat!(
-            "(SELECT group_concat(CASE WHEN h.by_agent THEN 'by-agent' WHEN h.edited THEN 'edited' ELSE h.kind END || ' ' || h.at || ' ' || h.seq
+            "(SELECT group_concat(CASE WHEN ",
+            $crate::index::trust::cases::is_by_agent_alone!("h"),
+            " THEN 'by-agent' WHEN h.edited THEN 'edited' ELSE h.kind END || ' ' || h.at || ' ' || h.seq
             || ' ' || COALESCE(h.batch_id, '-') || CASE WHEN h.kind = 'steward-action-confirmed' THEN COALESCE(
-            (SELECT group_concat(' ' || CASE WHEN u.by_agent THEN 'by-agent' ELSE u.kind END || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.batch_id, '-'), '') FROM actions u WHERE u.resolves = h.id
+            (SELECT group_concat(' ' || CASE WHEN ",
+            $crate::index::trust::cases::is_by_agent_alone!("u"),
+            " THEN 'by-agent' ELSE u.kind END || ' ' || u.at || ' ' || u.seq || ' ' || COALESCE(u.batch_id, '-'), '') FROM actions u WHERE u.resolves = h.id
                 AND u.kind IN ('steward-action-reversed', 'steward-action-opposed')), '') ELSE '' END, ' ')
             FROM (SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited, r.by_agent FROM actions r WHERE r.resolves = a.id
                 UNION ALL SELECT r.id, r.kind, r.at, r.seq, r.batch_id, r.edited, r.by_agent

@@ -8,7 +8,7 @@ use crate::index::IndexError;
 use crate::index::TrustView;
 use crate::index::store::codec::{from_micros, to_micros};
 use crate::index::store::rows::to_json;
-use crate::index::trust::cases::last_outcome_seq;
+use crate::index::trust::cases::{is_by_agent_alone, last_outcome_seq};
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::FromRow;
 use std::cmp::Reverse;
@@ -52,14 +52,18 @@ struct LiveChangeColumns {
     undone_seq: Option<i64>,
 }
 
-const LIVE_CHANGES: &str = "
+const LIVE_CHANGES: &str = concat!(
+    "
     SELECT a.seq, a.at, a.class, u.id AS undo, u.at AS undone_at, u.seq AS undone_seq,
         (SELECT json_group_array(json_array(s.source, s.name, COALESCE(
             (SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.source), 0) = 0))
             FROM action_sources s WHERE s.action = a.path AND s.supports = 1) AS sources
     FROM actions a LEFT JOIN actions u ON u.path = (SELECT b.path FROM actions b WHERE b.resolves = a.id
-        AND b.kind IN ('steward-action-reversed', 'steward-action-opposed') AND b.by_agent = 0 ORDER BY b.seq LIMIT 1)
-    WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.disposition = 'live' AND a.class IS NOT NULL ORDER BY a.seq";
+        AND b.kind IN ('steward-action-reversed', 'steward-action-opposed') AND NOT ",
+    is_by_agent_alone!("b"),
+    " ORDER BY b.seq LIMIT 1)
+    WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.disposition = 'live' AND a.class IS NOT NULL ORDER BY a.seq"
+);
 
 /// Whether each of these sources was never right before.
 const IS_UNKNOWN: &str =

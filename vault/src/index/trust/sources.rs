@@ -4,7 +4,9 @@
 //! [`steward_domain::trust`]. Nothing is stored, so nothing can be counted twice. An average begins at the start value
 //! that a person wrote, if there is one.
 
-use super::cases::{is_repeated, is_repeated_by_source, parse_disposition, parse_proposal_history, resolutions_text};
+use super::cases::{
+    is_by_agent_alone, is_repeated, is_repeated_by_source, parse_disposition, parse_proposal_history, resolutions_text,
+};
 use crate::index::IndexError;
 use crate::index::TrustView;
 use crate::index::signals::route::decode_ceiling;
@@ -85,11 +87,14 @@ struct ProposalHistoryColumns {
     history: Option<String>,
 }
 
-const STEPS: &str = "
+const STEPS: &str = concat!(
+    "
     SELECT a.id, a.at, a.kind, s.source, s.name, s.contribution, s.supports, a.class, a.batch_id
     FROM actions a JOIN action_sources s ON s.action = a.path
-    WHERE (a.kind = 'steward-action' AND a.judged = 1) OR (a.kind = 'steward-action-reversed' AND a.by_agent = 0)
-    ORDER BY a.seq, s.source";
+    WHERE (a.kind = 'steward-action' AND a.judged = 1) OR (a.kind = 'steward-action-reversed' AND NOT ",
+    is_by_agent_alone!("a"),
+    ") ORDER BY a.seq, s.source"
+);
 
 /// Every proposal for each source that supported it and did not repeat it, with its history.
 const PROPOSAL_HISTORIES: &str = concat!(

@@ -5,15 +5,15 @@
 
 use crate::action::journal::list_open_intents;
 use crate::files::root::VaultRoot;
-use crate::wiki::folder::{FileStat, ReadFault, WikiFolder};
+use crate::wiki::folder::{FileStat, ReadFault, WikiFolder, WikiSnapshot};
 use crate::wiki::threads::map_in_threads;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::sync::Arc;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::claims::read_claims;
-use steward_domain::wiki::page::{WikiPage, may_be_page, read_page};
+use steward_domain::wiki::page::{WikiPage, read_page};
 use steward_domain::wiki::search::{is_searchable, list_page_words};
 use steward_domain::wiki::{LOG_FILE, MAX_PAGE_BYTES};
 
@@ -65,10 +65,10 @@ struct ProvenanceRow {
     source: String,
 }
 
-/// The files of a wiki that may be pages, at one moment.
+/// The files of a wiki at one moment.
 #[derive(Debug)]
 pub(super) struct PageListing {
-    files: Vec<(String, FileStat)>,
+    snapshot: Arc<WikiSnapshot>,
     log: Option<FileStat>,
 }
 
@@ -79,25 +79,23 @@ impl PageListing {
             return Ok(None);
         }
         let log = wiki.stat(LOG_FILE);
-        let mut files = wiki.list_stats()?;
-        files.retain(|(file, _)| may_be_page(file));
-        Ok(Some(Self { files, log }))
+        let snapshot = wiki.look(root.read_cache());
+        snapshot.check_complete()?;
+        Ok(Some(Self { snapshot, log }))
     }
 
     /// A number that is the same as long as no file is another one.
     pub(super) fn digest(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.files.hash(&mut hasher);
-        hasher.finish()
+        self.snapshot.digest()
     }
 
     /// How the files differ from what the index knows. With `everything`, each file is to be read.
-    pub(super) fn compare(self, mut known: HashMap<String, KnownPage>, everything: bool) -> WikiChanges {
+    pub(super) fn compare(&self, mut known: HashMap<String, KnownPage>, everything: bool) -> WikiChanges {
         let mut changes = WikiChanges { log: self.log, ..WikiChanges::default() };
-        for (file, stat) in self.files {
-            let known = known.remove(&file);
+        for (file, stat) in self.snapshot.page_stats() {
+            let known = known.remove(file);
             if everything || known.is_none_or(|known| known.stat != stat) {
-                changes.to_read.push((file, stat));
+                changes.to_read.push((file.to_owned(), stat));
             }
         }
         changes.gone = known.into_keys().collect();

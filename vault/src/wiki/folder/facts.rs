@@ -3,18 +3,20 @@
 //! Ten thousand pages take far more memory than their titles and topics. A page that did not change is not read again; what is kept of
 //! it is no proof of anything, and nothing is decided by it.
 
-use super::{ListedFile, ListingDepth, WikiContents, WikiFolder};
+use super::{ListedFile, WikiContents, WikiFolder};
 use crate::files::read_cache::{FileStamp, KeptFacts, ReadCache};
 use crate::wiki::threads::map_in_threads;
 use chrono::{DateTime, Utc};
 use std::sync::Arc;
-use steward_domain::wiki::page::{WikiPage, may_be_page};
+use steward_domain::wiki::MAX_PAGE_BYTES;
+use steward_domain::wiki::page::{PageHead, may_be_page, read_page_head};
 
 /// What lists say of a page. Its texts are untrusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageFacts {
     /// Relative to the wiki.
     pub file: String,
+    pub kind: String,
     pub title: String,
     /// The first tag, or the kind if there is none.
     pub topic: String,
@@ -25,14 +27,9 @@ pub struct PageFacts {
 }
 
 impl PageFacts {
-    fn new(page: &WikiPage) -> Self {
-        Self {
-            file: page.file.clone(),
-            title: page.title.clone(),
-            topic: page.topic().to_owned(),
-            updated_at: page.document.fields().get("updated_at").and_then(|at| at.as_str()?.parse().ok()),
-            is_pinned: page.is_pinned(),
-        }
+    fn new(file: &str, head: PageHead) -> Self {
+        let PageHead { kind, title, topic, updated_at, is_pinned } = head;
+        Self { file: file.to_owned(), kind, title, topic, updated_at, is_pinned }
     }
 }
 
@@ -44,11 +41,19 @@ pub struct WikiOutline {
     pub pages: Vec<Arc<PageFacts>>,
 }
 
+impl WikiOutline {
+    /// What lists say of the page in a file.
+    #[must_use]
+    pub fn find_page(&self, file: &str) -> Option<&PageFacts> {
+        let at = self.pages.binary_search_by(|page| page.file.as_str().cmp(file)).ok()?;
+        self.pages.get(at).map(Arc::as_ref)
+    }
+}
+
 impl WikiFolder {
     /// Reads everything but pages that are as they were when they were read last, and hashes no source.
-    pub(crate) fn read_outline(&self, cache: &ReadCache) -> WikiOutline {
+    pub(super) fn read_outline(&self, files: &[ListedFile], cache: &ReadCache) -> WikiOutline {
         let mut wiki = WikiContents::default();
-        let (files, _) = self.list_entries(ListingDepth::Metadata, &mut wiki.findings);
         let candidates: Vec<&ListedFile> = files.iter().filter(|file| may_be_page(&file.path)).collect();
         let known = cache.find_facts(self.path());
         let read = map_in_threads(&candidates, |file| self.read_facts_unless_known(file, &known));
@@ -61,7 +66,7 @@ impl WikiFolder {
             pages.extend(facts);
         }
         cache.keep_facts(self.path(), kept);
-        wiki.files = files.into_iter().map(|file| file.path).collect();
+        wiki.files = files.iter().map(|file| file.path.clone()).collect();
         self.read_registry(&mut wiki);
         self.read_rendered(&mut wiki);
         WikiOutline { contents: wiki, pages }
@@ -72,13 +77,16 @@ impl WikiFolder {
         file: &ListedFile,
         known: &KeptFacts,
     ) -> (Option<Arc<PageFacts>>, Option<FileStamp>) {
-        let stamp = file.meta.as_ref().map(FileStamp::new);
+        let stamp = file.stamp;
         match stamp.and_then(|stamp| known.find(&file.path, stamp)) {
             Some(facts) => (facts, stamp),
-            None => {
-                let (read, stamp) = self.read_one(&file.path);
-                (read.page.as_ref().map(|page| Arc::new(PageFacts::new(page))), stamp)
-            }
+            // What cannot be read is no page here. A check of the wiki names it.
+            None => match self.read_stamped(&file.path, MAX_PAGE_BYTES) {
+                Ok((bytes, stamp)) => {
+                    (read_page_head(&bytes).map(|head| PageFacts::new(&file.path, head)).map(Arc::new), Some(stamp))
+                }
+                Err(_) => (None, None),
+            },
         }
     }
 }

@@ -3,8 +3,9 @@
 //! Links are not followed: a link to a folder is listed as a file that cannot be read. How a file is now is asked of the folder in
 //! which it was found, while that is open: one call of the system for each file, and one open folder at a time.
 
-use super::{FileStat, WikiFile, WikiFolder, report};
-use cap_std::fs::Metadata;
+use super::watched::FolderWatch;
+use super::{FileStat, WikiFolder, report};
+use crate::files::read_cache::FileStamp;
 use std::io;
 use steward_domain::wiki::finding::{FindingCode, WikiFinding};
 use steward_domain::wiki::page::may_be_page;
@@ -18,7 +19,19 @@ pub(super) struct ListedFile {
     /// Relative to the wiki.
     pub(super) path: String,
     /// `None` if it was not asked for, or the file has gone meanwhile.
-    pub(super) meta: Option<Metadata>,
+    pub(super) stamp: Option<FileStamp>,
+    /// No link, and nothing that could wait.
+    is_regular: bool,
+}
+
+impl ListedFile {
+    pub(super) fn is_file(&self) -> bool {
+        self.is_regular
+    }
+
+    pub(super) fn stat(&self) -> Option<FileStat> {
+        self.stamp.map(FileStamp::to_stat)
+    }
 }
 
 /// What is asked of each file.
@@ -39,17 +52,6 @@ struct FolderContents {
 }
 
 impl WikiFolder {
-    /// All files but hidden ones and links, sorted, each with its size and when it changed.
-    #[must_use]
-    pub fn list_files_with_times(&self) -> Vec<WikiFile> {
-        let files = self.list_entries(ListingDepth::Metadata, &mut Vec::new()).0.into_iter();
-        let described = files.filter_map(|file| {
-            let stat = FileStat::new(&file.meta.filter(Metadata::is_file)?);
-            Some(WikiFile { path: file.path, bytes: stat.size, modified_ms: stat.modified_ms() })
-        });
-        described.collect()
-    }
-
     /// All files but hidden ones, sorted.
     pub(crate) fn list_all_files(&self) -> Vec<String> {
         self.list_entries(ListingDepth::Names, &mut Vec::new()).0.into_iter().map(|file| file.path).collect()
@@ -62,25 +64,27 @@ impl WikiFolder {
         files
     }
 
-    /// All files but hidden ones, sorted, each with what it is taken as unchanged by. What went meanwhile is left out.
-    ///
-    /// # Errors
-    /// A folder cannot be listed, so files may be missing.
-    pub(crate) fn list_stats(&self) -> io::Result<Vec<(String, FileStat)>> {
-        let (files, fault) = self.list_entries(ListingDepth::Metadata, &mut Vec::new());
-        let stats = files.into_iter().filter_map(|file| Some((file.path, FileStat::new(&file.meta?))));
-        fault.map_or(Ok(()), Err)?;
-        Ok(stats.collect())
-    }
-
     /// All files but hidden ones, sorted by their paths, and why a folder could not be listed.
     pub(super) fn list_entries(
         &self,
         depth: ListingDepth,
         findings: &mut Vec<WikiFinding>,
     ) -> (Vec<ListedFile>, Option<io::Error>) {
+        self.list_watched(depth, findings, None)
+    }
+
+    /// As [`Self::list_entries`], and each folder is watched before it is listed.
+    pub(super) fn list_watched(
+        &self,
+        depth: ListingDepth,
+        findings: &mut Vec<WikiFinding>,
+        watch: Option<&FolderWatch>,
+    ) -> (Vec<ListedFile>, Option<io::Error>) {
         let (mut files, mut waiting, mut fault) = (Vec::new(), vec![String::new()], None);
         while let Some(folder) = waiting.pop() {
+            if let Some(watch) = watch {
+                watch.add(self, &folder);
+            }
             match self.list_folder(&folder, depth) {
                 Ok(found) => {
                     files.extend(found.files);
@@ -125,7 +129,8 @@ impl WikiFolder {
                 found.folders.push(path);
             } else {
                 let meta = (depth == ListingDepth::Metadata).then(|| dir.symlink_metadata(&name).ok()).flatten();
-                found.files.push(ListedFile { path, meta });
+                let stamp = meta.as_ref().map(FileStamp::new);
+                found.files.push(ListedFile { path, stamp, is_regular: meta.is_some_and(|meta| meta.is_file()) });
             }
         }
         Ok(found)

@@ -23,6 +23,15 @@ use steward_vault::files::root::VaultRoot;
 /// The variable from which clients read the token.
 const TOKEN_VARIABLE: &str = "STEWARD_TOKEN";
 
+/// How a client is to reach Steward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Start {
+    /// It sends requests to a server that runs.
+    Http,
+    /// It starts a process, which may hold the vault as well.
+    Process { up: bool },
+}
+
 /// How a client reaches Steward.
 enum Connection {
     /// It starts a process: the program and its arguments.
@@ -44,25 +53,27 @@ struct Installation {
 pub(super) fn run(
     config: &StewardConfig,
     client: McpClientArg,
-    http: bool,
+    start: Start,
     rights: &McpRightsArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let root = VaultRoot::open(config.vault_folder()?)?;
     check_rights(&root, rights)?;
-    if http && client == McpClientArg::ClaudeDesktop {
+    if start == Start::Http && client == McpClientArg::ClaudeDesktop {
         let message = "the file of Claude Desktop takes no addresses: leave out --http, so that it starts a process";
         return Err(CommandError::Usage(message.to_owned()).into());
     }
-    let connection = if http {
-        let wiki = rights.workspace.as_ref().map(|wiki| format!("/{wiki}")).unwrap_or_default();
-        Connection::Http { url: format!("{}/mcp{wiki}", find_server_url(config)?) }
-    } else {
-        let program = std::env::current_exe().context("failed to find the program of this process")?;
-        let folder = std::fs::canonicalize(config.vault_folder()?)?;
-        Connection::Process {
-            command: convert_path(&program)?,
-            arguments: list_arguments(&convert_path(&folder)?, rights),
+    let connection = match start {
+        Start::Http => {
+            let wiki = rights.workspace.as_ref().map(|wiki| format!("/{wiki}")).unwrap_or_default();
+            Connection::Http { url: format!("{}/mcp{wiki}", find_server_url(config)?) }
+        }
+        Start::Process { up } => {
+            let program = std::env::current_exe().context("failed to find the program of this process")?;
+            let folder = std::fs::canonicalize(config.vault_folder()?)?;
+            let mut arguments = list_arguments(&convert_path(&folder)?, rights);
+            arguments.extend(up.then(|| "--up".to_owned()));
+            Connection::Process { command: convert_path(&program)?, arguments }
         }
     };
     let installation = describe_installation(client, &connection, rights);

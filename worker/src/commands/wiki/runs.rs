@@ -31,18 +31,20 @@ pub(crate) async fn resolve_run(
     out: CommandOutput,
 ) -> anyhow::Result<Option<CommandExit>> {
     let [name] = resolution.actions.as_slice() else { return Ok(None) };
-    let to_command: fn(String) -> RunsCommand = match kind {
-        ResolutionKind::Undo => |run| RunsCommand::Revert { run, keep_edited: false },
-        ResolutionKind::Confirm => |run| RunsCommand::Approve { run },
-        ResolutionKind::Dismiss => |run| RunsCommand::Reject { run },
-        _ => return Ok(None),
-    };
     let Ok(root) = config.vault_folder().and_then(|vault| Ok(VaultRoot::open(vault)?)) else { return Ok(None) };
     let Ok(NamedRun { run, .. }) = find_run(&root, name) else { return Ok(None) };
-    if resolution.by.is_some() || resolution.reason.is_some() {
-        bail!(CommandError::Usage(format!("{run} is a run of a wiki: leave out --by and --reason")));
+    let (name, reason) = (run.to_string(), resolution.reason.clone());
+    if resolution.by.is_some() || kind == ResolutionKind::Confirm && reason.is_some() {
+        let left_out = if resolution.by.is_some() { "--by" } else { "--reason" };
+        bail!(CommandError::Usage(format!("{run} is a run of a wiki: leave out {left_out}")));
     }
-    carry_out(config, &root, to_command(run.to_string()), out).await.map(Some)
+    let command = match kind {
+        ResolutionKind::Undo => RunsCommand::Revert { run: name, keep_edited: false, reason },
+        ResolutionKind::Confirm => RunsCommand::Approve { run: name },
+        ResolutionKind::Dismiss => RunsCommand::Reject { run: name, reason },
+        _ => return Ok(None),
+    };
+    carry_out(config, &root, command, out).await.map(Some)
 }
 
 pub(super) async fn run(vault: Option<&Path>, command: RunsCommand, out: CommandOutput) -> anyhow::Result<CommandExit> {
@@ -64,14 +66,14 @@ async fn carry_out(
         RunsCommand::Show { run } => show(root, &run, out),
         RunsCommand::Approve { run } => approve(config, root, &run, None, out).await,
         RunsCommand::Override { run, reason } => approve(config, root, &run, Some(reason), out).await,
-        RunsCommand::Reject { run } => {
+        RunsCommand::Reject { run, reason } => {
             let NamedRun { run, wiki } = find_run(root, &run)?;
-            let output = request_change(config, &wiki, WikiRequest::Reject { run: run.clone() }).await?;
+            let output = request_change(config, &wiki, WikiRequest::Reject { run: run.clone(), reason }).await?;
             print_outcome(&output, &format!("rejected: {run}"), out)
         }
-        RunsCommand::Revert { run, keep_edited } => {
+        RunsCommand::Revert { run, keep_edited, reason } => {
             let NamedRun { run, wiki } = find_run(root, &run)?;
-            let request = WikiRequest::Revert { run: run.clone(), keep_edited };
+            let request = WikiRequest::Revert { run: run.clone(), keep_edited, reason };
             let output = request_change(config, &wiki, request).await?;
             let hint = match &output {
                 WikiRunOutput::Refused { message, .. } if message.starts_with("in the way") && !keep_edited => {

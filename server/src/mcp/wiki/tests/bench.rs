@@ -48,7 +48,7 @@ impl Bench {
         bench
     }
 
-    pub(super) fn put(&self, file: &str, text: &str) {
+    pub(super) fn put(&self, file: &str, text: impl AsRef<[u8]>) {
         let path = self.dir.path().join(file);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
@@ -114,7 +114,9 @@ pub(super) async fn call_as(
 pub(super) async fn ask(vault: &Arc<McpVault>, tool: &str, arguments: Value) -> Value {
     match call_as(vault, Some("acme"), tool, arguments).await.unwrap() {
         ToolAnswer::Value(value) => value,
-        ToolAnswer::Text(blocks) | ToolAnswer::TextWithMeta { blocks, .. } => json!(blocks),
+        ToolAnswer::Text(blocks)
+        | ToolAnswer::TextWithMeta { blocks, .. }
+        | ToolAnswer::TextWithImages { blocks, .. } => json!(blocks),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Long lists are divided: no part is too large for a model, and all parts together are the list.
 
-use super::bench::{Bench, ask, refuse};
+use super::bench::{Bench, ask, call_as, refuse};
 use crate::mcp::McpVault;
 use crate::mcp::tests::TestWiki;
 use crate::mcp::tokens::count_tokens;
+use crate::mcp::tool::ToolAnswer;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -125,4 +126,77 @@ async fn pages_are_found_by_any_word_by_all_and_by_a_phrase() {
         TestWiki::render_page("lease", "concept", "tags: [law, plots]\n", "Above.\n\nThe lease ends in March.\n");
     let line = text.lines().position(|line| line == "The lease ends in March.").unwrap() + 1;
     assert_eq!((&hit["line"], &hit["tokens"]), (&json!(line), &json!(text.len().div_ceil(4))), "{hit}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hits_come_in_parts_and_a_cursor_ends_when_what_was_shown_is_found_no_more() {
+    let bench = Bench::new();
+    let page = |n: usize| format!("wiki/acme/concepts/p{n:02}.md");
+    let put = |n: usize, body: &str| {
+        let slug = format!("p{n:02}");
+        bench.put(&page(n), &TestWiki::render_page(&slug, "concept", "", body));
+        bench.put(&format!("wiki/acme/sources/s{n:02}.txt"), body);
+    };
+    (0..40).for_each(|n| put(n, &format!("The lease of plot {n} {}\n", "ends ".repeat(n + 1))));
+    let log: String = (0..40).map(|n| format!("## [2026-11-20T08:{n:02}:00Z] manual | The lease {n}\n\n")).collect();
+    bench.put("wiki/acme/_log.md", &format!("# Log\n\n{log}"));
+    for vault in [bench.open([]), bench.open_indexed([]).await] {
+        for kind in ["wiki", "raw", "log"] {
+            for (limit, least) in [(7, 6), (100, 1)] {
+                let arguments = json!({"query": "lease", "kind": kind, "limit": limit});
+                let (hits, parts) = read_parts(&vault, "search", "hits", arguments).await;
+                let each: BTreeSet<String> = hits.iter().map(|hit| format!("{}{}", hit["path"], hit["at"])).collect();
+                assert_eq!((hits.len(), each.len(), parts >= least), (40, 40, true), "{kind} {limit}: {parts}");
+                let all = ask(&vault, "search", json!({"query": "lease", "kind": kind, "limit": 100})).await;
+                assert_eq!(
+                    all["hits"].as_array().unwrap().iter().take(20).collect::<Vec<_>>(),
+                    hits.iter().take(20).collect::<Vec<_>>()
+                );
+            }
+        }
+    }
+    let vault = bench.open([]);
+    let first = ask(&vault, "search", json!({"query": "lease", "limit": 5})).await;
+    let again = |query: &str| json!({"query": query, "limit": 5, "cursor": first["cursor"]});
+    assert!(refuse(&vault, "search", again("plot")).await.starts_with("error bad_cursor: "), "another query");
+    let second = ask(&vault, "search", again("lease")).await;
+    assert_eq!(second["hits"].as_array().unwrap().len(), 5);
+    let shown = first["hits"][0]["path"].as_str().unwrap().replace("wiki/concepts/p", "").replace(".md", "");
+    put(shown.parse().unwrap(), "It is gone.\n");
+    let refused = refuse(&vault, "search", again("lease")).await;
+    assert!(refused.starts_with("error bad_cursor: what the search finds has changed"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn images_are_shown_as_pictures_if_they_are_asked_for() {
+    let bench = Bench::new();
+    let put = |name: &str, bytes: &[u8]| bench.put(&format!("wiki/acme/sources/{name}"), bytes);
+    let png = |size: usize| [b"\x89PNG\r\n\x1a\n".to_vec(), vec![0; size]].concat();
+    bench.put("wiki/acme/sources/a.txt", "The plan is in the drawing.\n");
+    (0..5).for_each(|n| put(&format!("drawing-{n}.png"), &png(n)));
+    put("large.png", &png(1024 * 1024));
+    put("lies.png", b"The lease ends.");
+    let vault = bench.open([]);
+    let read = async |arguments: Value| call_as(&vault, Some("acme"), "read", arguments).await;
+    let Ok(ToolAnswer::TextWithImages { blocks, images }) =
+        read(json!({"paths": ["raw/a.txt", "raw/drawing-0.png", "raw/lies.png"], "images": true})).await
+    else {
+        panic!("it holds an image")
+    };
+    assert_eq!((images.len(), images[0].media_type, images[0].bytes.clone()), (1, "image/png", png(0)));
+    assert!(blocks[0].contains("The plan is in the drawing."), "{blocks:?}");
+    assert!(blocks[1].contains("8 bytes, live, image/png, shown as image 1"), "{blocks:?}");
+    assert!(blocks[2].contains("The lease ends."), "{blocks:?}");
+    let Ok(ToolAnswer::TextWithImages { blocks, images }) =
+        read(json!({"path": "raw/drawing-*.png", "images": true})).await
+    else {
+        panic!("they are images")
+    };
+    assert_eq!((images.len(), blocks.len()), (4, 5));
+    assert!(blocks[4].contains("error too_large: ") && blocks[4].contains("at most 4 images"), "{blocks:?}");
+    let refused = async |arguments: Value| refuse(&vault, "read", arguments).await;
+    let plain = refused(json!({"path": "raw/drawing-0.png"})).await;
+    assert!(plain.starts_with("error not_text: ") && plain.contains("Read it with `images`"), "{plain}");
+    let large = refused(json!({"path": "raw/large.png", "images": true})).await;
+    assert!(large.starts_with("error too_large: ") && large.contains("1 MiB"), "{large}");
 }

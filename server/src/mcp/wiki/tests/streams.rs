@@ -173,7 +173,11 @@ async fn nobody_sees_a_word_of_the_streams_of_another_wiki() {
                     arguments["workspace"] = json!("acme");
                     let answer = match call_as(&vault, pin, tool.name, arguments.clone()).await {
                         Ok(ToolAnswer::Value(value)) => value.to_string(),
-                        Ok(ToolAnswer::Text(blocks) | ToolAnswer::TextWithMeta { blocks, .. }) => blocks.join("\n"),
+                        Ok(
+                            ToolAnswer::Text(blocks)
+                            | ToolAnswer::TextWithMeta { blocks, .. }
+                            | ToolAnswer::TextWithImages { blocks, .. },
+                        ) => blocks.join("\n"),
                         Err(error) => error.to_string(),
                     };
                     let words = ["Zebra", "A zebra for Ann", "stream/private", "private/"];

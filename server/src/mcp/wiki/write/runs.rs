@@ -197,15 +197,12 @@ pub(in crate::mcp::wiki) fn abandon_run(
     Ok(session.run().meta.run.to_string())
 }
 
-/// Ends a run that was just begun and of which nothing is staged.
+/// Removes a run that was just begun and of which nothing is staged: nobody was told its name.
 ///
 /// # Errors
-/// Its state cannot be written.
-pub(in crate::mcp::wiki) fn end_without_change(session: &GuardianSession, is_new: bool) -> Result<(), ToolError> {
-    match is_new {
-        true => session.end_open(Utc::now(), "nothing was staged").map_err(ToolError::internal),
-        false => Ok(()),
-    }
+/// Its folder cannot be removed.
+pub(in crate::mcp::wiki) fn discard_empty_run(session: GuardianSession) -> Result<(), ToolError> {
+    session.discard().map_err(ToolError::internal)
 }
 
 /// Why a change was not staged.
