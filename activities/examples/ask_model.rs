@@ -91,7 +91,7 @@ async fn ask_task_questions(clerk: &Clerk) -> Result<usize> {
     for (slug, name, signals) in CASES {
         let mut question = build_task_question(slug, name, signals)?;
         for attempt in 1..=2 {
-            let reply = clerk.ask(&fake_reservation()?, &question).await;
+            let reply = clerk.ask(&fake_reservation()?, &question, None).await;
             let (outcome, said) = check_reply(&reply, &question)?;
             print_reply(slug, attempt, &reply.clerk, outcome, &said);
             if outcome == ANSWERED {
@@ -225,6 +225,8 @@ fn build_task_question(slug: &str, name: &str, signals: &[(&str, &str)]) -> Resu
             state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
+            description_hash: None,
+            last_decision: None,
         },
         evidence: evidence.collect::<Result<_>>()?,
         complaint: None,

@@ -17,6 +17,8 @@ mod cursor;
 mod elicitation;
 mod error;
 mod fence;
+#[cfg(feature = "mcp-fixture")]
+mod fixture;
 mod git;
 mod guide;
 mod handler;

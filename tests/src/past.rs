@@ -46,6 +46,8 @@ pub fn change(vault: &Vault, task: &str, at: DateTime<Utc>) -> String {
         state: RecordState::Open,
         surface_class: SurfaceClass::Normal,
         due: None,
+        description_hash: None,
+        last_decision: None,
     };
     let verdict = Verdict {
         decision: Judgement::LikelyDone,

@@ -1,7 +1,9 @@
-//! The rate guard's ledger, and the timestamps of checks.
+//! The rate guard's ledger, the timestamps of checks, and the descriptions of notes.
 //!
 //! [`guard`] reserves every clerk call before it is made. If its ledger is lost, it refuses calls. [`timestamps`]
 //! writes the time of a task's last check into the task's file, if the operator enabled that.
+//! [`description`] reads what a clerk sees of a note beside its fields.
 
+pub mod description;
 pub mod guard;
 pub mod timestamps;

@@ -77,7 +77,8 @@ pub(crate) fn init_telemetry(is_scraped: bool) -> anyhow::Result<Telemetry> {
 /// # Errors
 /// `STEWARD_LOG` is not a level.
 pub(crate) fn init_quiet_telemetry() -> anyhow::Result<Telemetry> {
-    let quiet = |name: &str| (name == "STEWARD_LOG").then(|| "warn".to_owned());
+    // A refused call of an assistant is in the log of calls.
+    let quiet = |name: &str| (name == "STEWARD_LOG").then(|| "warn,rmcp=error".to_owned());
     let settings = TelemetrySettings::read(|name| std::env::var(name).ok().or_else(|| quiet(name)))?;
     // What logs already goes on.
     let (telemetry, _) = install_telemetry(&settings);

@@ -9,8 +9,11 @@
 
 use crate::failure::retryable_failure;
 use crate::steward::tick::StewardActivities;
+use crate::vault::run_blocking;
 use chrono::{TimeDelta, Utc};
+use steward_domain::record::path::RecordPath;
 use steward_domain::steward::clerk::{AttributedVerdict, ClerkQuestion};
+use steward_vault::steward::description::read_description;
 use temporalio_common::ActivityError;
 
 /// How long a cached answer is used again: 7 days, because the model behind a name changes.
@@ -40,9 +43,19 @@ impl StewardActivities {
         Ok(known)
     }
 
+    /// What a clerk sees of a note's description.
+    pub(crate) async fn read_description(&self, note: &RecordPath) -> Result<Option<String>, ActivityError> {
+        let (root, note) = (self.vault.writer.root().clone(), note.clone());
+        run_blocking(move || read_description(&root, &note)).await
+    }
+
     /// Caches an answer. An error here is only logged: the same question then costs another call.
     pub(crate) async fn remember_verdict(&self, question: &ClerkQuestion, judged: &AttributedVerdict) {
-        if !self.clerk.would_ask_the_same(question, &judged.clerk) {
+        let description = match question.subject.description_hash {
+            Some(_) => self.read_description(&question.subject.task).await.ok().flatten(),
+            None => None,
+        };
+        if !self.clerk.would_ask_the_same(question, description.as_deref(), &judged.clerk) {
             return;
         }
         let Ok(text) = serde_json::to_string(judged) else { return };

@@ -26,11 +26,17 @@ pub enum Clerk {
 }
 
 impl Clerk {
-    /// Asks once and spends the reservation. Another attempt needs another reservation.
-    pub async fn ask(&self, reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
+    /// Asks once and spends the reservation. Another attempt needs another reservation. `description` is that of the note, as
+    /// [`steward_domain::steward::clerk::shorten_description`] gives it.
+    pub async fn ask(
+        &self,
+        reservation: &Reservation,
+        question: &ClerkQuestion,
+        description: Option<&str>,
+    ) -> ClerkReply {
         let reply = match self {
             Self::Rules(rules) => rules.ask(reservation, question),
-            Self::Remote(remote) => remote.ask(reservation, question).await,
+            Self::Remote(remote) => remote.ask(reservation, question, description).await,
         };
         tracing::info!(
             call_id = %reservation.call_id(),
@@ -145,12 +151,12 @@ impl Clerk {
 
     /// The cache key of a task's evidence for this clerk, as SHA-256 in hex.
     ///
-    /// It covers provider, model, server, exact prompt and the whole question, except for the moment and the complaint
-    /// about an earlier answer.
+    /// It covers provider, model, server, exact prompt and the whole question, except for the moment, the last decision, and the complaint
+    /// about an earlier answer. Of the description it covers the hash.
     #[must_use]
     pub fn evidence_key(&self, question: &ClerkQuestion) -> String {
-        let first = ClerkQuestion { complaint: None, ..question.clone() };
-        let (mark, prompt) = self.judge_prompt(&first);
+        let first = ClerkQuestion { complaint: None, ..question.without_last_decision() };
+        let (mark, prompt) = self.judge_prompt(&first, None);
         let head = [mark.provider.as_bytes(), mark.model.as_bytes(), mark.server.as_bytes(), &prompt];
         hash_key(&head, &first.evidence_bytes())
     }
@@ -159,22 +165,27 @@ impl Clerk {
     ///
     /// Another process of the fleet may have another clerk.
     #[must_use]
-    pub fn would_ask_the_same(&self, question: &ClerkQuestion, answered: &ClerkMark) -> bool {
-        let (ours, _) = self.judge_prompt(question);
+    pub fn would_ask_the_same(
+        &self,
+        question: &ClerkQuestion,
+        description: Option<&str>,
+        answered: &ClerkMark,
+    ) -> bool {
+        let (ours, _) = self.judge_prompt(question, description);
         let identity =
             |mark: &ClerkMark| [&mark.provider, &mark.model, &mark.server, &mark.prompt_sha256].map(String::clone);
         identity(&ours) == identity(answered)
     }
 
     /// The prompt that would be sent about a task, and the mark of its answer.
-    fn judge_prompt(&self, question: &ClerkQuestion) -> (ClerkMark, Vec<u8>) {
+    fn judge_prompt(&self, question: &ClerkQuestion, description: Option<&str>) -> (ClerkMark, Vec<u8>) {
         match self {
             Self::Rules(rules) => {
                 let prompt = rules.render_prompt(question);
                 (rules::build_mark(rules::MODEL, &prompt), prompt)
             }
             Self::Remote(remote) => {
-                let prompt = remote.render_prompt(question);
+                let prompt = remote.render_prompt(question, description);
                 (remote.build_mark(&prompt), prompt)
             }
         }

@@ -10,6 +10,7 @@ use crate::vault::VaultContext;
 use chrono::Utc;
 use std::sync::Arc;
 use steward_domain::record::path::RecordPath;
+use steward_domain::steward::clerk::hash_description;
 use steward_domain::steward::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
 use steward_domain::steward::tick::{MAX_CHECKS_PER_TICK, MatterObservation};
 use steward_vault::action::writer::ApplyError;
@@ -72,6 +73,8 @@ impl StewardActivities {
             let _ = self.intervals.send(change);
         }
         for check in &mut observation.task_checks {
+            let subject = &mut check.question.subject;
+            subject.description_hash = self.read_description(&subject.task).await?.as_deref().map(hash_description);
             check.known_verdict = self.recall_verdict(&check.question).await?;
         }
         Ok(observation)

@@ -272,7 +272,7 @@ async fn a_burst_goes_out_at_the_pace_and_each_call_once() {
         let clerk = Clerk::Remote(RemoteClerk::new(pace).unwrap());
         let (reservation, question) = (reservation(), question(&[("a", "gmail")]));
         let began = std::time::Instant::now();
-        let replies = futures_util::future::join_all((0..25).map(|_| clerk.ask(&reservation, &question))).await;
+        let replies = futures_util::future::join_all((0..25).map(|_| clerk.ask(&reservation, &question, None))).await;
         assert!(replies.iter().all(|r| matches!(r.outcome, ClerkCallOutcome::Answered { .. })));
         assert_eq!(server.requests(), 25);
         assert!(began.elapsed() >= Duration::from_millis(200), "the last five wait for their turn");
@@ -299,9 +299,9 @@ async fn a_call_that_waited_in_vain_for_its_turn_is_told_apart_and_never_sent() 
         let hasty =
             RemoteClerkConfig { calls_per_second: one, max_wait: Duration::ZERO, ..config(wire, &server.address) };
         let clerk = Clerk::Remote(RemoteClerk::new(hasty).unwrap());
-        let first = clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome;
+        let first = clerk.ask(&reservation(), &question(&[("a", "gmail")]), None).await.outcome;
         assert!(matches!(first, ClerkCallOutcome::Answered { .. }), "{first:?}");
-        match clerk.ask(&reservation(), &question(&[("a", "gmail")])).await.outcome {
+        match clerk.ask(&reservation(), &question(&[("a", "gmail")]), None).await.outcome {
             ClerkCallOutcome::NotSent { reason } => {
                 assert!(reason.contains("STEWARD_CLERK_CALLS_PER_SECOND"), "{reason}")
             }

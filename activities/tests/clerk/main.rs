@@ -43,6 +43,8 @@ fn question(signals: &[(&str, &str)]) -> ClerkQuestion {
             state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
+            description_hash: None,
+            last_decision: None,
         },
         evidence: signals.iter().map(evidence).collect(),
         complaint: None,
@@ -66,7 +68,7 @@ fn config(wire: &'static ClerkWire, address: &str) -> RemoteClerkConfig {
 
 async fn ask(config: RemoteClerkConfig) -> ClerkReply {
     let clerk = Clerk::Remote(RemoteClerk::new(config).unwrap());
-    clerk.ask(&reservation(), &question(&[("a", "gmail")])).await
+    clerk.ask(&reservation(), &question(&[("a", "gmail")]), None).await
 }
 
 fn good_answer() -> Value {

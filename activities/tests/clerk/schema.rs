@@ -148,7 +148,7 @@ fn whatever_the_check_accepts_the_schema_allows() {
 #[tokio::test]
 async fn the_rules_answer_within_the_schema() {
     for question in questions() {
-        let reply = Clerk::Rules(RulesClerk).ask(&reservation(), &question).await;
+        let reply = Clerk::Rules(RulesClerk).ask(&reservation(), &question, None).await;
         let ClerkCallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
         let answer = serde_json::to_value(&verdict).unwrap();
         assert!(validator(&question).is_valid(&answer), "{answer}");

@@ -4,9 +4,11 @@
 //! [`Verdict::parse_answer`] checks it against the question before anything uses it. Text from a model must never name
 //! a file, a field or a value that the code did not offer.
 
+use crate::action::plan::ContentHash;
 use crate::gates::mode::Ceiling;
 use crate::record::entity::{RecordState, SignalEffect, SurfaceClass};
 use crate::record::path::{RecordKind, RecordPath};
+use crate::record::plain_text::to_one_line;
 use crate::steward::guard::estimate_tokens;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -17,6 +19,8 @@ use std::collections::BTreeMap;
 pub const MAX_REASONING_CHARS: usize = 2_000;
 /// The most signals that one question carries (S3-22).
 pub const MAX_EVIDENCE: usize = 50;
+/// The longest description of a note that a clerk sees, in characters. The rest is cut.
+pub const MAX_DESCRIPTION_CHARS: usize = 300;
 
 /// What an escaped byte is longer than the byte itself: 6.
 const ESCAPED_BYTES: usize = 6;
@@ -52,6 +56,36 @@ pub struct QuestionSubject {
     pub state: RecordState,
     pub surface_class: SurfaceClass,
     pub due: Option<DateTime<Utc>>,
+    /// The hash of the note's `description`, as [`shorten_description`] gives it. The text itself is read where the clerk is asked, so no history
+    /// holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description_hash: Option<ContentHash>,
+    /// What was decided last about this note. The same evidence is the same question whatever that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_decision: Option<LastDecision>,
+}
+
+/// An earlier decision about a note. Its reasons are left out, so that no model is led by another one's words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LastDecision {
+    pub decision: Judgement,
+    /// 0 to 1.
+    pub confidence: f64,
+    pub at: DateTime<Utc>,
+}
+
+/// What a clerk sees of a note's `description`: one line of at most [`MAX_DESCRIPTION_CHARS`] characters; `None` if nothing is left.
+#[must_use]
+pub fn shorten_description(text: &str) -> Option<String> {
+    let line = to_one_line(text);
+    let short: String = line.chars().take(MAX_DESCRIPTION_CHARS).collect();
+    (!short.is_empty()).then_some(short)
+}
+
+/// The hash by which a question names a description.
+#[must_use]
+pub fn hash_description(shortened: &str) -> ContentHash {
+    ContentHash::hash_bytes(shortened.as_bytes())
 }
 
 impl QuestionSubject {
@@ -74,12 +108,19 @@ pub struct ClerkQuestion {
 }
 
 impl ClerkQuestion {
-    /// Everything that an answer depends on, as JSON: the question without the moment at which it is asked.
+    /// Everything that makes it another question, as JSON: all but the moment at which it is asked, and what was decided last.
     #[must_use]
     pub fn evidence_bytes(&self) -> Vec<u8> {
-        let timeless = Self { asked_at: DateTime::UNIX_EPOCH, ..self.clone() };
+        let timeless = Self { asked_at: DateTime::UNIX_EPOCH, ..self.without_last_decision() };
         // Texts, numbers and lists are written to memory, so nothing can fail.
         serde_json::to_vec(&timeless).unwrap_or_default()
+    }
+
+    /// The same question, if nothing had been decided before.
+    #[must_use]
+    pub fn without_last_decision(&self) -> Self {
+        let subject = QuestionSubject { last_decision: None, ..self.subject.clone() };
+        Self { subject, ..self.clone() }
     }
 
     /// The most tokens of the question in any prompt. Untrusted words count as if each byte were escaped there, as in
@@ -88,8 +129,10 @@ impl ClerkQuestion {
     pub fn estimate_tokens(&self) -> u64 {
         let untrusted: usize = self.evidence.iter().map(|evidence| evidence.note.len() + evidence.source.len()).sum();
         let names = self.subject.task_name.len() + self.subject.matter_name.len();
+        // A character has at most four bytes.
+        let description = self.subject.description_hash.as_ref().map_or(0, |_| MAX_DESCRIPTION_CHARS * 4);
         let complaint = self.complaint.as_ref().map_or(0, String::len);
-        estimate_tokens(self.evidence_bytes().len() + ESCAPED_BYTES * (untrusted + names + complaint))
+        estimate_tokens(self.evidence_bytes().len() + ESCAPED_BYTES * (untrusted + names + complaint + description))
     }
 }
 

@@ -7,7 +7,9 @@ mod bodies;
 mod sessions;
 mod streams;
 
+#[cfg(not(feature = "mcp-fixture"))]
 use super::handler::{CallerSource, McpHandler};
+#[cfg(not(feature = "mcp-fixture"))]
 use super::updates::ChangeSource;
 use super::vault::McpVault;
 use crate::access::admission::{RequestOrigin, limit_open_routes, require_scope};
@@ -25,6 +27,7 @@ use bodies::check_body;
 use rmcp::transport::streamable_http_server::session::local::{LocalSessionManager, SessionConfig};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use sessions::{SESSION_HEADER, SessionOwners, check_session, end_idle_sessions};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use steward_vault::wiki::create::list_wikis;
@@ -58,10 +61,7 @@ pub(crate) fn build_router(app: &SharedAppState, vault: Arc<McpVault>, hosts: &A
     sessions.session_config.keep_alive = Some(LONGEST_SILENCE);
     sessions.session_config.sse_retry = None;
     let sessions = Arc::new(sessions);
-    let (served, changes) = (Arc::clone(&vault), ChangeSource::Server(Arc::clone(app)));
-    // Each client has a handler of its own: an older one sets what is reported to it.
-    let serve = move || Ok(McpHandler::new(Arc::clone(&served), CallerSource::Request, changes.clone(), "http"));
-    let service = StreamableHttpService::new(serve, Arc::clone(&sessions), config);
+    let service = StreamableHttpService::new(choose_handler(app, &vault), Arc::clone(&sessions), config);
     let owners = Arc::new(SessionOwners::default());
     tokio::spawn(end_idle_sessions(Arc::clone(&owners), sessions, app.stop.clone()));
     let streams = StreamLimits { app: Arc::clone(app), owners: Arc::clone(&owners) };
@@ -78,6 +78,25 @@ pub(crate) fn build_router(app: &SharedAppState, vault: Arc<McpVault>, hosts: &A
     let nothing = any(|| async { ProblemDetails::new(StatusCode::NOT_FOUND, NO_SUCH_PAGE).into_response() });
     let well_known = limit_open_routes(Router::new().route("/.well-known/{*rest}", nothing), app);
     require_scope(router, app, AccessScope::Read).merge(well_known)
+}
+
+/// Makes the handler of a client. Each has one of its own: an older one sets what is reported to it.
+#[cfg(not(feature = "mcp-fixture"))]
+fn choose_handler(
+    app: &SharedAppState,
+    vault: &Arc<McpVault>,
+) -> impl Fn() -> io::Result<McpHandler> + Send + Sync + 'static {
+    let (vault, changes) = (Arc::clone(vault), ChangeSource::Server(Arc::clone(app)));
+    move || Ok(McpHandler::new(Arc::clone(&vault), CallerSource::Request, changes.clone(), "http"))
+}
+
+/// Makes a handler with the tools of the conformance suite.
+#[cfg(feature = "mcp-fixture")]
+fn choose_handler(
+    _: &SharedAppState,
+    _: &Arc<McpVault>,
+) -> impl Fn() -> io::Result<super::fixture::FixtureHandler> + Send + Sync + 'static {
+    || Ok(super::fixture::FixtureHandler::new())
 }
 
 /// Takes a token alone, and no request of a page of another site. By GET a session opens its stream, so it needs a session.

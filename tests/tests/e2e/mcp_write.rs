@@ -192,7 +192,9 @@ async fn who_may_only_read_sees_no_tool_that_writes() {
 #[tokio::test]
 async fn the_process_of_a_client_holds_the_vault_while_it_is_connected_and_a_second_one_uses_it() {
     let desk = Desk::new().await;
+    let worker = desk.world.worker_with(&desk.steward).await;
     desk.wiki(&["init", "allotment"]).await.expect(0);
+    worker.stop().await;
     desk.world.vault.write("wiki/allotment/sources/2026-11-20-lease.md", LEASE);
     let mut first = Client::start(&desk, &["--workspace", "allotment", "--up"]).await;
     let mut document = summary(QUOTE);

@@ -270,6 +270,8 @@ impl Wish {
             state,
             surface_class: SurfaceClass::Normal,
             due: None,
+            description_hash: None,
+            last_decision: None,
         };
         ClerkQuestion { subject, evidence: vec![evidence], complaint: None, asked_at: self.at }
     }

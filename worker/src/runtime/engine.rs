@@ -52,7 +52,7 @@ use steward_fleet::VaultOwnership;
 use steward_server::http::pulse::LoopPulse;
 use steward_server::temporal::resolve::ResolutionClient;
 use steward_vault::action::writer::VaultWriter;
-use steward_vault::files::root::FolderPlacement;
+use steward_vault::files::root::{FolderPlacement, VaultRoot};
 use steward_vault::gates::{drain, stop};
 use steward_vault::index::{Index, SyncReport};
 use tokio::sync::{Notify, mpsc, watch as flag};
@@ -251,7 +251,9 @@ async fn register_schedules(
 /// # Errors
 /// When the clerk cannot be set up or the thread cannot start.
 pub(crate) fn start_clerk_worker(config: &StewardConfig, context: &WorkerContext) -> anyhow::Result<JoinHandle<()>> {
-    let worker = ClerkWorker::new(crate::runtime::clerks::create_clerk(config, context.key_health.clone())?);
+    // A process without the vault asks without the descriptions of notes.
+    let vault = config.vault_folder().ok().and_then(|folder| VaultRoot::open(folder).ok());
+    let worker = ClerkWorker::new(crate::runtime::clerks::create_clerk(config, context.key_health.clone())?, vault);
     sdk_workers::start_worker(context, WorkerRole::Clerk(worker))
 }
 

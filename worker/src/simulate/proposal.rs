@@ -147,6 +147,8 @@ impl<'a> SimulatedSignal<'a> {
             state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
+            description_hash: None,
+            last_decision: None,
         };
         let question = ClerkQuestion { subject, evidence: vec![evidence], complaint: None, asked_at: self.message.at };
         let before = ContentHash::hash_bytes(context.bytes);

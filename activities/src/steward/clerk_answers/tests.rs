@@ -11,7 +11,7 @@ use steward_workflows::activities::SettleCallInput;
 async fn asked(bench: &VaultFixture) -> (ClerkQuestion, AttributedVerdict) {
     let check = bench.see("first/1").await.task_checks.remove(0);
     assert_eq!(check.known_verdict, None, "nothing was asked yet");
-    let reply = bench.clerk.ask(&crate::steward::clerks::tests::reservation(), &check.question).await;
+    let reply = bench.clerk.ask(&crate::steward::clerks::tests::reservation(), &check.question, None).await;
     let ClerkCallOutcome::Answered { verdict } = reply.outcome else { panic!("{reply:?}") };
     let clerk = ClerkMark { tokens: TokenUsage { prompt_tokens: 7, completion_tokens: 3 }, ..reply.clerk };
     (check.question, AttributedVerdict { verdict, clerk })
@@ -48,7 +48,7 @@ async fn an_answer_to_the_stricter_question_is_one_about_the_same_evidence() {
     let stricter = ClerkQuestion { complaint: Some("bad form".into()), ..question.clone() };
     settle(&bench, &stricter, &judged).await;
     assert_eq!(bench.steward().recall_verdict(&question).await.unwrap(), None, "it was no answer to that request");
-    let reply = bench.clerk.ask(&crate::steward::clerks::tests::reservation(), &stricter).await;
+    let reply = bench.clerk.ask(&crate::steward::clerks::tests::reservation(), &stricter, None).await;
     settle(&bench, &stricter, &AttributedVerdict { clerk: reply.clerk, ..judged }).await;
     assert!(bench.steward().recall_verdict(&question).await.unwrap().is_some());
 }

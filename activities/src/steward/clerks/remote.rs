@@ -183,8 +183,13 @@ impl RemoteClerk {
     }
 
     /// Asks once, with at most one HTTP request.
-    pub async fn ask(&self, reservation: &Reservation, question: &ClerkQuestion) -> ClerkReply {
-        let body = self.render_prompt(question);
+    pub async fn ask(
+        &self,
+        reservation: &Reservation,
+        question: &ClerkQuestion,
+        description: Option<&str>,
+    ) -> ClerkReply {
+        let body = self.render_prompt(question, description);
         let mut clerk = self.build_mark(&body);
         let outcome = match self
             .post_prompt(reservation, body, |content| answer::read_verdict(content, question, self.api_key()))
@@ -231,8 +236,8 @@ impl RemoteClerk {
     }
 
     /// The request body that [`RemoteClerk::ask`] would send.
-    pub(super) fn render_prompt(&self, question: &ClerkQuestion) -> Vec<u8> {
-        self.render_body(&prompt::build_verdict_prompt(question))
+    pub(super) fn render_prompt(&self, question: &ClerkQuestion, description: Option<&str>) -> Vec<u8> {
+        self.render_body(&prompt::build_verdict_prompt(question, description))
     }
 
     /// The request body that [`RemoteClerk::extract_signals`] would send.

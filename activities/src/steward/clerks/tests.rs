@@ -40,6 +40,8 @@ pub(super) fn question(evidence: Vec<SignalEvidence>) -> ClerkQuestion {
             state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
+            description_hash: None,
+            last_decision: None,
         },
         evidence,
         complaint: None,

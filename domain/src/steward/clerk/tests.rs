@@ -22,6 +22,8 @@ fn question() -> ClerkQuestion {
             state: RecordState::Open,
             surface_class: SurfaceClass::Normal,
             due: None,
+            description_hash: None,
+            last_decision: None,
         },
         evidence: vec![evidence("a", "gmail"), evidence("b", "bank")],
         complaint: None,

@@ -42,6 +42,8 @@ pub(crate) fn build_check(bytes: &[u8], state_as_written: Option<&str>, evidence
         state: RecordState::parse(state_as_written.unwrap_or("open")).unwrap(),
         surface_class: SurfaceClass::Normal,
         due: None,
+        description_hash: None,
+        last_decision: None,
     };
     let question = ClerkQuestion { subject, evidence, complaint: None, asked_at: at("2026-11-21T09:00:00Z") };
     TaskCheck {

@@ -130,7 +130,11 @@ pub(super) async fn check_session(State(owners): State<Arc<SessionOwners>>, requ
         }
         Some(_) | None => {}
     }
-    let response = next.run(request).await;
+    let mut response = next.run(request).await;
+    // It has ended before this is answered, and clients take 202 for a failure.
+    if is_end && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
     match (session, read_session(response.headers())) {
         (Some(session), _) if is_end => drop(owners.lock().remove(&session)),
         (None, Some(began)) => drop(owners.lock().insert(began, (owner, Instant::now()))),

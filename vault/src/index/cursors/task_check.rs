@@ -22,7 +22,7 @@ use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::gates::mode::{Ceiling, Mode};
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::{RecordKind, RecordPath};
-use steward_domain::steward::clerk::{ClerkQuestion, MAX_EVIDENCE, QuestionSubject, SignalEvidence};
+use steward_domain::steward::clerk::{ClerkQuestion, LastDecision, MAX_EVIDENCE, QuestionSubject, SignalEvidence};
 use steward_domain::steward::tick::{TaskCheck, TaskClock};
 
 /// A task of the matter or the matter itself, with the facts that the rules need.
@@ -84,6 +84,13 @@ struct EvidenceColumns {
     effect_confidence: f64,
     observations: i64,
     ceiling: Option<i64>,
+}
+
+#[derive(FromRow)]
+struct LastDecisionColumns {
+    decision: String,
+    confidence: f64,
+    at: i64,
 }
 
 /// Every task of the matter between two paths, with its cursor and the number of its fresh signals.
@@ -165,6 +172,10 @@ pub(crate) const EVIDENCE: &str = "
             AND (a.disposition = 'live' OR (a.disposition = 'pending' AND a.judged = 0 AND a.ended = 0)))
     ) ORDER BY turn, observations = 0, created DESC, path LIMIT ?3) ORDER BY created DESC, path";
 
+/// The newest decision of a steward about a note.
+pub(crate) const LAST_DECISION: &str = "SELECT decision, confidence, at FROM actions
+    WHERE target = ?1 AND kind = 'steward-action' ORDER BY seq DESC LIMIT 1";
+
 /// The range of all paths.
 pub(crate) const ALL_TASKS: RangeInclusive<&str> = ""..="\u{10ffff}";
 
@@ -191,8 +202,14 @@ pub(crate) async fn complete_check(
     matter: &ObservedMatter,
     task: CheckCandidate,
 ) -> Result<TaskCheck, IndexError> {
-    let mut evidence = Vec::new();
+    let (mut evidence, mut last_decision) = (Vec::new(), None);
     if task.fresh > 0 {
+        let last: Option<LastDecisionColumns> = sqlx::query_as(LAST_DECISION)
+            .bind(task.target.as_str())
+            .fetch_optional(&mut *tx)
+            .await
+            .map_err(|e| index.sql_error(e))?;
+        last_decision = last.map(|row| decode_last_decision(index, &row)).transpose()?.flatten();
         let rows: Vec<EvidenceColumns> = sqlx::query_as(EVIDENCE)
             .bind(task.target.as_str())
             .bind(task.last_check)
@@ -216,6 +233,9 @@ pub(crate) async fn complete_check(
         state: task.clock.state,
         surface_class: task.clock.surface_class,
         due: task.clock.due,
+        // Whoever can read the note adds it.
+        description_hash: None,
+        last_decision,
     };
     Ok(TaskCheck {
         question: ClerkQuestion { subject, evidence, complaint: None, asked_at: query.now },
@@ -259,6 +279,11 @@ fn decode_candidate(index: &Index, row: CandidateColumns) -> Result<CheckCandida
             None => Vec::new(),
         },
     })
+}
+
+fn decode_last_decision(index: &Index, row: &LastDecisionColumns) -> Result<Option<LastDecision>, IndexError> {
+    let decision = index.parse_enum(&row.decision)?;
+    Ok(from_micros(row.at).map(|at| LastDecision { decision, confidence: row.confidence, at }))
 }
 
 fn decode_evidence(

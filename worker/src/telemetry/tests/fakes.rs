@@ -130,6 +130,8 @@ fn build_check(task: &str) -> TaskCheck {
         state: RecordState::Open,
         surface_class: SurfaceClass::High,
         due: None,
+        description_hash: None,
+        last_decision: None,
     };
     TaskCheck {
         question: ClerkQuestion { subject, evidence: Vec::new(), complaint: None, asked_at: DateTime::UNIX_EPOCH },

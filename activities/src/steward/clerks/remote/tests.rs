@@ -1,8 +1,9 @@
 use super::*;
 use crate::steward::clerks::tests::signal;
+use chrono::{DateTime, TimeDelta};
 use serde_json::{Value, json};
 use steward_domain::record::entity::RecordState;
-use steward_domain::steward::clerk::SignalEvidence;
+use steward_domain::steward::clerk::{Judgement, LastDecision, SignalEvidence, hash_description};
 
 const KEY: &str = "sk-very-secret-0123456789";
 
@@ -24,7 +25,7 @@ fn body(wire: &'static ClerkWire, asking: &ClerkPrompt) -> Value {
 }
 
 fn sent(wire: &'static ClerkWire, question: &ClerkQuestion) -> Value {
-    body(wire, &prompt::build_verdict_prompt(question))
+    body(wire, &prompt::build_verdict_prompt(question, None))
 }
 
 /// The instructions and the data of a request. A model reads nothing else.
@@ -84,7 +85,7 @@ fn a_key_shows_in_no_debug_output() {
 }
 
 #[test]
-fn the_prompt_holds_the_subject_and_of_each_signal_source_ref_and_note() {
+fn the_prompt_holds_the_subject_and_the_signals_without_a_form_of_any_source() {
     for wire in WIRES {
         assert_eq!(
             data(wire, &sent(wire, &question("paid in full"))),
@@ -93,15 +94,28 @@ fn the_prompt_holds_the_subject_and_of_each_signal_source_ref_and_note() {
                     "task": "task/pay.md", "task_name": "Pay", "matter": "matter/m.md", "matter_name": "M",
                     "state": "open", "surface_class": "normal", "due": null,
                 },
-                "signals": [{"source": "gmail", "ref": "signal/a.md", "note": "paid in full"}],
+                "signals": [{
+                    "source": "gmail", "ref": "signal/a.md", "note": "paid in full", "made": "1970-01-01T00:00:00Z",
+                    "effect": "mutation", "proposes": "done", "target_confidence": 0.9, "effect_confidence": 0.8,
+                }],
             })
         );
+        let mut told = question("paid in full");
+        told.subject.last_decision = Some(LastDecision {
+            decision: Judgement::NeedsInput,
+            confidence: 0.25,
+            at: DateTime::UNIX_EPOCH + TimeDelta::days(1),
+        });
+        let told = data(wire, &body(wire, &prompt::build_verdict_prompt(&told, Some("The water bill."))));
+        assert_eq!(told["subject"]["description"], "The water bill.");
+        let last = json!({"decision": "needs_input", "confidence": 0.25, "at": "1970-01-02T00:00:00Z"});
+        assert_eq!(told["subject"]["last_decision"], last);
     }
 }
 
 #[test]
 fn each_wire_asks_for_the_schema_where_its_vendor_takes_it() {
-    let asking = prompt::build_verdict_prompt(&question("x"));
+    let asking = prompt::build_verdict_prompt(&question("x"), None);
     let openai = body(&OPENAI, &asking);
     assert_eq!(openai["response_format"]["type"], "json_schema");
     assert_eq!(openai["response_format"]["json_schema"]["strict"], true);
@@ -288,11 +302,16 @@ fn the_tokens_that_are_booked_cover_what_is_sent() {
     for evidence in &mut long.evidence {
         evidence.note = "<".repeat(50);
     }
+    long.subject.description_hash = Some(hash_description("d"));
+    long.subject.last_decision =
+        Some(LastDecision { decision: Judgement::NeedsInput, confidence: 0.123_456, at: DateTime::UNIX_EPOCH });
     for question in [question("It is paid."), ClerkQuestion { complaint: Some("x".repeat(400)), ..long }] {
         let booked = question.estimate_tokens();
         for wire in WIRES {
             let clerk = RemoteClerk::new(config(wire)).unwrap();
-            let sent = estimate_tokens(clerk.render_prompt(&question).len());
+            let hidden = "\u{e0041}".repeat(300);
+            let description = question.subject.description_hash.as_ref().map(|_| hidden.as_str());
+            let sent = estimate_tokens(clerk.render_prompt(&question, description).len());
             let booked = booked + clerk.verdict_overhead_tokens();
             assert!(booked >= sent + u64::from(clerk.config.max_tokens), "{}: {booked} for {sent}", wire.name);
         }
@@ -317,10 +336,10 @@ async fn a_call_whose_reservation_is_over_is_not_sent() {
         reservation(later, boot.micros - 1, id),
         reservation(later, boot.micros + hour, "another machine"),
     ] {
-        let reply = clerk.ask(&over, &question("It is paid.")).await;
+        let reply = clerk.ask(&over, &question("It is paid."), None).await;
         assert!(matches!(reply.outcome, ClerkCallOutcome::NotSent { .. }), "{:?}", reply.outcome);
     }
     let gated = RemoteClerk::new(RemoteClerkConfig { is_gated: true, ..config(&OPENAI) }).unwrap();
-    let reply = gated.ask(&crate::steward::clerks::tests::reservation(), &question("It is paid.")).await;
+    let reply = gated.ask(&crate::steward::clerks::tests::reservation(), &question("It is paid."), None).await;
     assert!(matches!(reply.outcome, ClerkCallOutcome::NotSent { .. }), "no gate was asked: {:?}", reply.outcome);
 }

@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::entity::{RecordState, SignalEffect, SurfaceClass};
 use steward_domain::record::path::RecordPath;
-use steward_domain::steward::clerk::{ClerkMark, ClerkQuestion, QuestionSubject, SignalEvidence};
+use steward_domain::steward::clerk::{
+    ClerkMark, ClerkQuestion, Judgement, LastDecision, QuestionSubject, SignalEvidence, hash_description,
+};
 
 fn remote(wire: &'static ClerkWire, model: &str) -> Clerk {
     at("http://127.0.0.1:1", wire, model)
@@ -30,7 +32,7 @@ fn clerks() -> [Clerk; 6] {
 #[test]
 fn what_is_sent_to_openai_itself_has_the_words_that_its_models_take() {
     let asked = question(vec![signal("a", 0, Some(RecordState::Done))]);
-    let sent = |clerk: &Clerk| -> Value { serde_json::from_slice(&clerk.judge_prompt(&asked).1).unwrap() };
+    let sent = |clerk: &Clerk| -> Value { serde_json::from_slice(&clerk.judge_prompt(&asked, None).1).unwrap() };
     let its_own = sent(&at("https://api.openai.com/v1", &OPENAI, "gpt-5"));
     assert!(its_own.get("max_tokens").is_none() && its_own.get("temperature").is_none(), "{its_own}");
     assert_eq!(its_own["max_completion_tokens"], 4_096);
@@ -73,6 +75,8 @@ fn questions() -> impl Strategy<Value = ClerkQuestion> {
                 state: [RecordState::Open, RecordState::Done, RecordState::Archived][pick],
                 surface_class: [SurfaceClass::High, SurfaceClass::Normal, SurfaceClass::Low][pick],
                 due: due.map(|days| DateTime::UNIX_EPOCH + TimeDelta::days(days)),
+                description_hash: None,
+                last_decision: None,
             },
             evidence,
             complaint: None,
@@ -84,7 +88,7 @@ fn questions() -> impl Strategy<Value = ClerkQuestion> {
 /// The question with one field changed, for each of its fields. The compiler reports a new field.
 fn changed(question: &ClerkQuestion) -> Vec<(&'static str, ClerkQuestion)> {
     let ClerkQuestion { subject, evidence, complaint: _, asked_at: _ } = question;
-    let QuestionSubject { task: _, task_name, matter: _, matter_name, state, surface_class, due } = subject;
+    let QuestionSubject { task: _, task_name, matter: _, matter_name, state, surface_class, due, .. } = subject;
     let with = |subject: QuestionSubject| ClerkQuestion { subject, ..question.clone() };
     let soon = due.unwrap_or(DateTime::UNIX_EPOCH) + TimeDelta::minutes(1);
     let other_state = if *state == RecordState::Open { RecordState::Done } else { RecordState::Open };
@@ -97,6 +101,7 @@ fn changed(question: &ClerkQuestion) -> Vec<(&'static str, ClerkQuestion)> {
         ("state", with(QuestionSubject { state: other_state, ..subject.clone() })),
         ("surface_class", with(QuestionSubject { surface_class: other_class, ..subject.clone() })),
         ("due", with(QuestionSubject { due: Some(soon), ..subject.clone() })),
+        ("description", with(QuestionSubject { description_hash: Some(hash_description("d")), ..subject.clone() })),
     ];
     for at in 0..evidence.len() {
         let put = |other: SignalEvidence| {
@@ -159,17 +164,39 @@ fn only_an_answer_to_the_very_request_counts_as_ones_own() {
     let asked = question(vec![signal("a", 0, Some(RecordState::Done))]);
     let stricter = ClerkQuestion { complaint: Some("bad form".into()), ..asked.clone() };
     for clerk in clerks() {
-        let (mark, prompt) = clerk.judge_prompt(&asked);
+        let (mark, prompt) = clerk.judge_prompt(&asked, None);
         assert_eq!(mark.prompt_sha256, crate::steward::clerks::sha256_hex(&prompt));
-        assert!(clerk.would_ask_the_same(&asked, &mark));
-        assert!(!clerk.would_ask_the_same(&stricter, &mark), "{mark:?}");
+        assert!(clerk.would_ask_the_same(&asked, None, &mark));
+        assert!(!clerk.would_ask_the_same(&stricter, None, &mark), "{mark:?}");
         for other in [
             ClerkMark { provider: "other".into(), ..mark.clone() },
             ClerkMark { model: "other".into(), ..mark.clone() },
             ClerkMark { server: "other".into(), ..mark.clone() },
             ClerkMark { prompt_sha256: "0".repeat(64), ..mark.clone() },
         ] {
-            assert!(!clerk.would_ask_the_same(&asked, &other), "{other:?}");
+            assert!(!clerk.would_ask_the_same(&asked, None, &other), "{other:?}");
         }
+    }
+}
+
+#[test]
+fn what_was_decided_last_is_told_and_makes_no_other_question_but_a_description_does() {
+    let asked = question(vec![signal("a", 0, Some(RecordState::Done))]);
+    let last = LastDecision { decision: Judgement::NeedsInput, confidence: 0.5, at: DateTime::UNIX_EPOCH };
+    let subject = QuestionSubject { last_decision: Some(last), ..asked.subject.clone() };
+    let after = ClerkQuestion { subject, ..asked.clone() };
+    for clerk in clerks() {
+        assert_eq!(clerk.evidence_key(&after), clerk.evidence_key(&asked), "the same evidence costs one call");
+        let (mark, prompt) = clerk.judge_prompt(&after, Some("Of City Water."));
+        let prompt = String::from_utf8_lossy(&prompt).into_owned();
+        if matches!(clerk, Clerk::Remote(_)) {
+            assert!(prompt.contains("needs_input") && prompt.contains("Of City Water."), "{prompt}");
+            assert!(
+                !clerk.would_ask_the_same(&after, None, &mark),
+                "who did not see the description was asked another thing"
+            );
+            assert!(!clerk.would_ask_the_same(&asked, Some("Of City Water."), &mark));
+        }
+        assert!(clerk.would_ask_the_same(&after, Some("Of City Water."), &mark));
     }
 }
