@@ -5,6 +5,7 @@
 
 mod answers;
 mod backup;
+pub(crate) mod clerk;
 mod deploy;
 pub(crate) mod fleet;
 pub(crate) mod mcp;
@@ -128,6 +129,9 @@ pub(crate) enum CliCommand {
     /// Show what stewards may do at a matter
     #[command(subcommand, after_help = "Example:\n  steward policy check eagle-farm")]
     Policy(PolicyCommand),
+    /// Measure how well the clerk judges
+    #[command(subcommand, after_help = "Example:\n  steward clerk eval\n\nSee docs/clerks.md.")]
+    Clerk(clerk::ClerkCommand),
     /// Stop every worker of the vault within a second; undo and dismiss still work
     #[command(after_help = "Examples:\n  steward stop --reason \"something is off\"\n  steward stop --fleet\n\n\
         While stopped there are no clerk calls, no proposals and no changes.")]

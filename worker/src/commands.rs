@@ -6,6 +6,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod backup;
+pub(crate) mod clerk;
 pub(crate) mod doctor;
 pub(crate) mod drain;
 pub(crate) mod example;

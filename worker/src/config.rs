@@ -87,6 +87,8 @@ struct RawConfig {
     wiki_verifier_model: Option<String>,
     wiki_verifier_key_file: Option<PathBuf>,
     wiki_price_input: Option<Value>,
+    clerk_price_input: Option<Value>,
+    clerk_price_output: Option<Value>,
     wiki_price_output: Option<Value>,
     clerk: Option<String>,
     clerk_base_url: Option<String>,
@@ -181,6 +183,8 @@ pub(crate) struct StewardConfig {
     pub(crate) wiki_verifier: Option<ClerkChoice>,
     /// The prices of a million tokens of the writer, in and out; `None` if they are not known.
     pub(crate) wiki_prices: Option<(f64, f64)>,
+    /// The same of the clerk.
+    pub(crate) clerk_prices: Option<(f64, f64)>,
     pub(crate) clerk: ClerkChoice,
     pub(crate) task_queue: String,
     /// The tenant of the vault and the database of its fleet; `None` for a vault alone.
@@ -304,7 +308,16 @@ impl StewardConfig {
             clerk: clerk::read_clerk_choice(&raw)?,
             wiki_clerk: clerk::read_wiki_clerk(&raw)?,
             wiki_verifier: clerk::read_wiki_verifier(&raw)?,
-            wiki_prices: read_prices([raw.wiki_price_input.as_ref(), raw.wiki_price_output.as_ref()], &mut warnings),
+            wiki_prices: read_prices(
+                "STEWARD_WIKI_PRICE",
+                [raw.wiki_price_input.as_ref(), raw.wiki_price_output.as_ref()],
+                &mut warnings,
+            ),
+            clerk_prices: read_prices(
+                "STEWARD_CLERK_PRICE",
+                [raw.clerk_price_input.as_ref(), raw.clerk_price_output.as_ref()],
+                &mut warnings,
+            ),
             wiki_allow_unverified: raw.wiki_allow_unverified.unwrap_or(false),
             vault: raw.vault,
             state_dir: raw.state_dir,

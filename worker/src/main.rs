@@ -129,6 +129,7 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Backtest(backtest) => {
             commands::trust::run(&config, cli::TrustCommand::Backtest(backtest), out).await
         }
+        CliCommand::Clerk(command) => commands::clerk::run(&config, command, out).await,
         CliCommand::Policy(command) => commands::policy::run(&config, &command, out).await,
         CliCommand::Stop { reason, .. } => commands::stop::stop_vault(&config, reason, out),
         CliCommand::Resume { .. } => commands::stop::resume_vault(&config, out),

@@ -8,6 +8,7 @@
 
 mod resolution;
 
+use crate::steward::eval::{ClerkEvalInput, ClerkEvalStep};
 use crate::trust::calibrate::CalibrateOutput;
 use crate::trust::drill::DrillOutput;
 use crate::trust::set_ceiling::{SetCeilingInput, SetCeilingOutput};
@@ -283,6 +284,12 @@ impl VaultActivities {
         unimplemented!()
     }
 
+    /// Asks the clerk the next case of a measurement, and keeps the answer.
+    #[activity(name = "steward.clerk.eval")]
+    pub fn eval_clerk(input: ClerkEvalInput) -> Result<ClerkEvalStep, ActivityError> {
+        unimplemented!()
+    }
+
     /// Asks the verifier about some claims and copies of them with faults.
     #[activity(name = "steward.wiki.eval")]
     pub fn eval_turn(input: EvalTurnInput) -> Result<SendTurnOutput, ActivityError> {
@@ -362,9 +369,9 @@ pub use extract_activities::{Event, Next};
 pub use resolution::{ResolveInput, ResolveOutput};
 pub use track_activities::{Deliver, Due};
 pub use vault_activities::{
-    Answer, AnswerQuestion, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, EvalTurn, Observe, Purge, Release,
-    Reserve, Route, SendTurn, SetCeiling, Settle, StageAnswer, StageAssistant, StageIngest, StageReview, StepBack,
-    VerifyTurn,
+    Answer, AnswerQuestion, Apply, Calibrate, ChangeWiki, CommitIngest, Drill, EvalClerk, EvalTurn, Observe, Purge,
+    Release, Reserve, Route, SendTurn, SetCeiling, Settle, StageAnswer, StageAssistant, StageIngest, StageReview,
+    StepBack, VerifyTurn,
 };
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ pub use argument::WorkflowArgument;
 pub use signals::extract::ExtractWorkflow;
 pub use signals::purge::PurgeWorkflow;
 pub use signals::router::RouterWorkflow;
+pub use steward::eval::{ClerkEvalInput, ClerkEvalOutput, ClerkEvalStep, ClerkEvalWorkflow};
 pub use steward::tick::StewardWorkflow;
 pub use steward_domain::fleet::names::clerk_queue;
 pub use tracker::TrackerWorkflow;

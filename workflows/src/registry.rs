@@ -5,9 +5,10 @@
 
 use crate::activities::{ClerkActivities, ExtractActivities, TrackActivities, VaultActivities};
 use crate::{
-    AssistantRunWorkflow, EvalWorkflow, ExtractWorkflow, FileBackWorkflow, IngestWorkflow, PurgeWorkflow,
-    QueryWorkflow, ResolveBatchWorkflow, ResolveWorkflow, ReversalCalibrationWorkflow, ReversibilityDrillWorkflow,
-    ReviewWorkflow, RouterWorkflow, SetCeilingWorkflow, StewardWorkflow, TrackerWorkflow, WikiRunWorkflow,
+    AssistantRunWorkflow, ClerkEvalWorkflow, EvalWorkflow, ExtractWorkflow, FileBackWorkflow, IngestWorkflow,
+    PurgeWorkflow, QueryWorkflow, ResolveBatchWorkflow, ResolveWorkflow, ReversalCalibrationWorkflow,
+    ReversibilityDrillWorkflow, ReviewWorkflow, RouterWorkflow, SetCeilingWorkflow, StewardWorkflow, TrackerWorkflow,
+    WikiRunWorkflow,
 };
 use temporalio_common::{ActivityDefinition, WorkflowDefinition};
 use temporalio_workflow::workflows::WorkflowImplementation;
@@ -53,7 +54,8 @@ pub fn visit_workflows<V: WorkflowVisitor>(visitor: &mut V) -> Result<(), V::Err
     visitor.visit_workflow::<FileBackWorkflow>()?;
     visitor.visit_workflow::<AssistantRunWorkflow>()?;
     visitor.visit_workflow::<ReviewWorkflow>()?;
-    visitor.visit_workflow::<EvalWorkflow>()
+    visitor.visit_workflow::<EvalWorkflow>()?;
+    visitor.visit_workflow::<ClerkEvalWorkflow>()
 }
 
 /// Shows all activities to a visitor.
@@ -76,6 +78,7 @@ pub fn visit_activities<V: ActivityVisitor>(visitor: &mut V) {
     visitor.visit_activity(VaultActivities::stage_assistant);
     visitor.visit_activity(VaultActivities::stage_review);
     visitor.visit_activity(VaultActivities::answer_question);
+    visitor.visit_activity(VaultActivities::eval_clerk);
     visitor.visit_activity(VaultActivities::eval_turn);
     visitor.visit_activity(VaultActivities::send_turn);
     visitor.visit_activity(VaultActivities::verify_turn);

@@ -1,7 +1,8 @@
 //! The steward of one matter as a workflow.
 //!
-//! [`tick`] checks one matter. [`evaluate`] judges one of its tasks: reserve, ask, settle, decide, apply. Neither sees
-//! a clock or a file but through an activity.
+//! [`tick`] checks one matter. [`evaluate`] judges one of its tasks: reserve, ask, settle, decide, apply. [`eval`] measures
+//! the clerk. None of them sees a clock or a file but through an activity.
 
+pub(crate) mod eval;
 pub(crate) mod evaluate;
 pub(crate) mod tick;

@@ -6,6 +6,7 @@
 
 use crate::failure::{non_retryable_failure, retryable_failure};
 use crate::steward::clerks::Clerk;
+use crate::steward::judge::run_until_cancelled;
 use crate::vault::VaultContext;
 use chrono::Utc;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use steward_vault::action::writer::ApplyError;
 use steward_vault::index::{CompletedCheck, ObservationQuery};
 use steward_vault::steward::guard::{Ledger, LedgerError};
 use steward_workflows::activities::{ApplyInput, ApplyOutput, ObserveInput, SettleCallInput};
+use steward_workflows::{ClerkEvalInput, ClerkEvalStep};
 use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
@@ -195,6 +197,15 @@ impl StewardActivities {
     ) -> Result<ApplyOutput, ActivityError> {
         let target = input.plan.target().clone();
         self.vault.retry_later_on_failure(&target, self.apply_decision(input)).await
+    }
+
+    #[activity(definition = steward_workflows::activities::EvalClerk)]
+    pub async fn eval_clerk(
+        self: Arc<Self>,
+        ctx: ActivityContext,
+        input: ClerkEvalInput,
+    ) -> Result<ClerkEvalStep, ActivityError> {
+        run_until_cancelled(&ctx, self.ask_next_case(&input)).await
     }
 
     #[activity(definition = steward_workflows::activities::Release)]

@@ -7,9 +7,9 @@ use std::time::Duration;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::wiki::standard::is_slug;
 use steward_workflows::{
-    AssistantRunInput, AssistantRunWorkflow, EvalInput, EvalOutput, EvalWorkflow, FileAnswerInput, FileBackWorkflow,
-    IngestInput, IngestOutput, IngestWorkflow, QueryInput, QueryOutput, QueryWorkflow, ReviewWorkflow, WikiRunInput,
-    WikiRunOutput, WikiRunWorkflow,
+    AssistantRunInput, AssistantRunWorkflow, ClerkEvalInput, ClerkEvalOutput, ClerkEvalWorkflow, EvalInput, EvalOutput,
+    EvalWorkflow, FileAnswerInput, FileBackWorkflow, IngestInput, IngestOutput, IngestWorkflow, QueryInput,
+    QueryOutput, QueryWorkflow, ReviewWorkflow, WikiRunInput, WikiRunOutput, WikiRunWorkflow,
 };
 
 impl ResolutionClient {
@@ -126,6 +126,19 @@ impl ResolutionClient {
         patience: Duration,
     ) -> Result<EvalOutput, ResolutionRequestError> {
         self.request_named_eval("assistant", input, patience).await
+    }
+
+    /// Requests a measurement of the clerk, and waits so long for it. One that is under way is waited for.
+    ///
+    /// # Errors
+    /// [`ResolutionRequestError`].
+    pub async fn request_clerk_eval(
+        &self,
+        input: ClerkEvalInput,
+        patience: Duration,
+    ) -> Result<ClerkEvalOutput, ResolutionRequestError> {
+        let options = self.build_start_options(format!("al-clerk-eval-{}", input.eval), "measure the clerk".to_owned());
+        self.run_workflow_within(ClerkEvalWorkflow::run, input.into(), options, patience).await
     }
 
     async fn request_named_eval(

@@ -7,6 +7,7 @@ use crate::index::{Index, IndexError, IndexedPage};
 use crate::wiki::create::WIKIS_FOLDER;
 use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::quotes::read_text;
+use crate::wiki::threads::map_in_threads;
 use std::collections::BTreeSet;
 use steward_domain::record::frontmatter::{self, Document};
 use steward_domain::wiki::MAX_PAGE_BYTES;
@@ -30,7 +31,7 @@ pub async fn search_indexed(
     let (path, words) = (root.path().join(WIKIS_FOLDER).join(wiki), list_query_words(query));
     let hits = tokio::task::spawn_blocking(move || {
         let folder = WikiFolder::open(&path).ok();
-        let to_hit = |page: IndexedPage| {
+        let to_hit = |page: &IndexedPage| {
             // A page that cannot be read any more is shown by its summary.
             let document = read_document(folder.as_ref(), &page.file);
             let summary = || Passage { text: page.summary.clone(), line: None };
@@ -40,14 +41,14 @@ pub async fn search_indexed(
                 passage: passage.text,
                 line: passage.line,
                 bytes: document.map_or(0, |document| document.as_bytes().len()),
-                slug: page.slug,
-                title: page.title,
-                kind: page.kind,
-                file: page.file,
+                slug: page.slug.clone(),
+                title: page.title.clone(),
+                kind: page.kind.clone(),
+                file: page.file.clone(),
                 score: page.score,
             }
         };
-        found.into_iter().map(to_hit).collect()
+        map_in_threads(&found, to_hit)
     });
     Ok(Some(hits.await?))
 }

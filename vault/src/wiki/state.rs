@@ -8,7 +8,7 @@ use crate::files::root::{VaultRoot, VaultRootError};
 use crate::wiki::accept::{self, AcceptedFiles};
 use crate::wiki::chain::resolve_chain;
 use crate::wiki::create::list_wikis;
-use crate::wiki::folder::{WikiContents, WikiFolder, WikiOutline, WikiSnapshot};
+use crate::wiki::folder::{PageFacts, WikiContents, WikiFolder, WikiOutline, WikiSnapshot};
 use crate::wiki::runs::{NamedRecord, list_records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -104,6 +104,12 @@ pub struct ReadOutline {
 #[must_use]
 pub fn look_at_wiki(root: &VaultRoot, folder: &WikiFolder) -> Arc<WikiSnapshot> {
     folder.look(root.read_cache())
+}
+
+/// What lists say of some files of a wiki; `None` for one that is no page.
+#[must_use]
+pub fn read_page_facts(root: &VaultRoot, folder: &WikiFolder, files: &[String]) -> Vec<Option<Arc<PageFacts>>> {
+    folder.read_page_facts(&folder.look(root.read_cache()), files)
 }
 
 /// Reads what the wiki in a folder of the vault holds. Pages that did not change are not read again, and none is kept.

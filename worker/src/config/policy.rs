@@ -69,14 +69,13 @@ pub(super) fn read_wiki_mode(text: Option<&str>, warnings: &mut Vec<String>) -> 
 }
 
 /// Reads the prices of a million tokens, in and out. Only both together are of use.
-pub(super) fn read_prices(values: [Option<&Value>; 2], warnings: &mut Vec<String>) -> Option<(f64, f64)> {
+pub(super) fn read_prices(name: &str, values: [Option<&Value>; 2], warnings: &mut Vec<String>) -> Option<(f64, f64)> {
     let [input, output] = values.map(|value| {
         let number = value?.as_float().or_else(|| value?.as_integer().map(|n| n as f64));
         number.filter(|number| number.is_finite() && *number >= 0.0)
     });
     if values.iter().any(Option::is_some) && (input.is_none() || output.is_none()) {
-        warnings
-            .push("STEWARD_WIKI_PRICE_INPUT and STEWARD_WIKI_PRICE_OUTPUT are two numbers from 0 on; not used".into());
+        warnings.push(format!("{name}_INPUT and {name}_OUTPUT are two numbers from 0 on; not used"));
     }
     input.zip(output)
 }

@@ -153,6 +153,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::new("clerk_key_file", "", "the file that holds the clerk's key, instead of `STEWARD_CLERK_API_KEY`")
         .text()
         .trusted(),
+    Setting::new(
+        "clerk_price_input",
+        "",
+        "the price of a million tokens that are sent to the clerk, for `steward clerk eval`",
+    )
+    .trusted(),
+    Setting::new("clerk_price_output", "", "the price of a million tokens that it answers").trusted(),
     Setting::new("clerk_timeout_seconds", "60", "limit of one call, 1 to 80; a tick waits no longer"),
     Setting::new("clerk_max_response_bytes", "262144", "a longer answer is refused"),
     Setting::new(

@@ -42,7 +42,7 @@ impl RulesClerk {
     /// Reads an event by its patterns. Always answers.
     #[must_use]
     pub fn extract_signals(&self, _reservation: &Reservation, question: &ExtractQuestion) -> ExtractReply {
-        let text = extract::render_answer(question);
+        let text = read_by_rules(question);
         let outcome = match ExtractAnswer::parse_answer(&text, question) {
             Ok(_) => ExtractOutcome::Answered { text },
             Err(e) => ExtractOutcome::BadAnswer { complaint: e.to_string() },
@@ -61,6 +61,11 @@ impl RulesClerk {
     }
 }
 
+/// What the patterns find in an event, as the text of an answer. Nobody is asked.
+pub(in crate::steward) fn read_by_rules(question: &ExtractQuestion) -> String {
+    extract::render_answer(question)
+}
+
 pub(super) fn build_mark(model: &str, prompt: &[u8]) -> ClerkMark {
     ClerkMark {
         provider: PROVIDER.to_owned(),
@@ -70,7 +75,8 @@ pub(super) fn build_mark(model: &str, prompt: &[u8]) -> ClerkMark {
     }
 }
 
-fn judge_by_rules(question: &ClerkQuestion) -> Verdict {
+/// What the rules say about a task. Nobody is asked.
+pub(in crate::steward) fn judge_by_rules(question: &ClerkQuestion) -> Verdict {
     // Of two signals with the same time, the one that asks the principal counts as the newer.
     let newest = question.evidence.iter().max_by_key(|e| (e.created, e.effect == SignalEffect::Action));
     let Some(newest) = newest else {

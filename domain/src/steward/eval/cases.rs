@@ -16,6 +16,7 @@ use crate::signals::extract::ExtractQuestion;
 use crate::steward::clerk::{ClerkQuestion, Judgement};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -51,7 +52,7 @@ pub const MAX_FILE_BYTES: usize = 4 * 1024 * 1024;
 const MAX_ID: usize = 80;
 
 /// A case.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvalCase {
     /// It names the case in reports. No clerk sees it.
     pub id: String,
@@ -60,7 +61,8 @@ pub struct EvalCase {
 }
 
 /// A question with its answer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 pub enum CaseQuestion {
     /// The first answer is the label. Another one is as good.
     Task {
@@ -75,12 +77,22 @@ pub enum CaseQuestion {
 }
 
 /// A fact that an event states about one note.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedFact {
     pub target: RecordPath,
     /// A change or a request.
     pub effect: SignalEffect,
     pub mutation: Option<Mutation>,
+}
+
+impl CaseQuestion {
+    /// Says on a second try why the first answer could not be used.
+    pub fn complain(&mut self, complaint: String) {
+        match self {
+            Self::Task { question, .. } => question.complaint = Some(complaint),
+            Self::Event { question, .. } => question.complaint = Some(complaint),
+        }
+    }
 }
 
 impl EvalCase {

@@ -8,10 +8,10 @@ use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tokens::keep_rows;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
-use crate::views::wiki::read_outline;
 use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
+use steward_vault::wiki::state::read_page_facts;
 
 /// About as many characters as a token has.
 const CHARACTERS_OF_TOKEN: u64 = 4;
@@ -104,11 +104,11 @@ fn list(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         ListState::new(&workspace.vault.fences, TOOL.name, &(&workspace.name, asked), &workspace.look().digest());
     let offset = state.read(arguments.cursor.as_deref())?;
     let shown = &files[offset.min(files.len())..(offset + limit).min(files.len())];
-    let outline = read_outline(workspace.vault.root(), &workspace.name).map_err(ToolError::internal)?;
-    let entries = shown.iter().map(|file| {
-        let page = outline.find_page(&file.file.path);
+    let names: Vec<String> = shown.iter().map(|file| file.file.path.clone()).collect();
+    let pages = read_page_facts(workspace.vault.root(), &workspace.folder, &names);
+    let entries = shown.iter().zip(&pages).map(|(file, page)| {
         let changed = DateTime::<Utc>::from_timestamp_millis(file.file.modified_ms).unwrap_or_default();
-        let stated = page.and_then(|page| page.updated_at);
+        let stated = page.as_ref().and_then(|page| page.updated_at);
         ListEntry {
             path: file.path.clone(),
             kind: match page {
@@ -119,7 +119,7 @@ fn list(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             bytes: file.file.bytes,
             tokens: file.file.bytes.div_ceil(CHARACTERS_OF_TOKEN),
             updated_at: steward_domain::time::format_seconds(stated.unwrap_or(changed)),
-            title: page.map(|page| page.title.as_str().into()),
+            title: page.as_ref().map(|page| page.title.as_str().into()),
         }
     });
     let entries = keep_rows(entries.collect::<Vec<ListEntry>>());

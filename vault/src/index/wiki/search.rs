@@ -58,12 +58,17 @@ impl WikiView<'_> {
             return Ok(Some(Vec::new()));
         }
         let expression = used.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" OR ");
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        if *filter == PageFilter::default() {
+            let rank = sqlx::query_as(AssertSqlSafe(table.rank_all())).bind(expression).bind(limit);
+            return rank.fetch_all(reader).await.map(Some).map_err(failed);
+        }
         let rank = sqlx::query_as(AssertSqlSafe(table.rank()))
             .bind(expression)
             .bind(filter.kind.as_deref())
             .bind(filter.tag.as_deref())
             .bind(filter.path.as_deref())
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX));
+            .bind(limit);
         rank.fetch_all(reader).await.map(Some).map_err(failed)
     }
 

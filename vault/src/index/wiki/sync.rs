@@ -85,7 +85,19 @@ impl WordTable {
         format!("SELECT term, doc FROM wiki_vocabulary_{} WHERE term IN (SELECT value FROM json_each(?1))", self.id)
     }
 
-    /// The best pages for an expression.
+    /// The best of all pages for an expression. Only those that are shown are looked up, and what has the same rank as the last of them.
+    pub(super) fn rank_all(&self) -> String {
+        format!(
+            "WITH hits AS MATERIALIZED (SELECT rowid AS id, -bm25(wiki_words_{0}) AS score FROM wiki_words_{0} WHERE wiki_words_{0} MATCH ?1),
+                least AS (SELECT MIN(score) AS score FROM (SELECT score FROM hits ORDER BY score DESC LIMIT ?2))
+             SELECT p.file, p.slug, p.title, p.kind, p.summary, h.score
+             FROM hits h JOIN wiki_pages p ON p.id = h.id WHERE h.score >= (SELECT score FROM least)
+             ORDER BY h.score DESC, p.slug LIMIT ?2",
+            self.id
+        )
+    }
+
+    /// The best pages for an expression, of those that a filter means.
     pub(super) fn rank(&self) -> String {
         format!(
             "SELECT p.file, p.slug, p.title, p.kind, p.summary, -bm25(wiki_words_{0}) AS score

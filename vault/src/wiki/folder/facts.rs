@@ -44,9 +44,9 @@ pub struct WikiOutline {
 impl WikiOutline {
     /// What lists say of the page in a file.
     #[must_use]
-    pub fn find_page(&self, file: &str) -> Option<&PageFacts> {
+    pub fn find_page(&self, file: &str) -> Option<Arc<PageFacts>> {
         let at = self.pages.binary_search_by(|page| page.file.as_str().cmp(file)).ok()?;
-        self.pages.get(at).map(Arc::as_ref)
+        self.pages.get(at).cloned()
     }
 }
 
@@ -80,13 +80,17 @@ impl WikiFolder {
         let stamp = file.stamp;
         match stamp.and_then(|stamp| known.find(&file.path, stamp)) {
             Some(facts) => (facts, stamp),
-            // What cannot be read is no page here. A check of the wiki names it.
-            None => match self.read_stamped(&file.path, MAX_PAGE_BYTES) {
-                Ok((bytes, stamp)) => {
-                    (read_page_head(&bytes).map(|head| PageFacts::new(&file.path, head)).map(Arc::new), Some(stamp))
-                }
-                Err(_) => (None, None),
-            },
+            None => self.read_facts(&file.path),
+        }
+    }
+
+    /// What lists say of a page. What cannot be read is no page here; a check of the wiki names it.
+    pub(super) fn read_facts(&self, file: &str) -> (Option<Arc<PageFacts>>, Option<FileStamp>) {
+        match self.read_stamped(file, MAX_PAGE_BYTES) {
+            Ok((bytes, stamp)) => {
+                (read_page_head(&bytes).map(|head| Arc::new(PageFacts::new(file, head))), Some(stamp))
+            }
+            Err(_) => (None, None),
         }
     }
 }

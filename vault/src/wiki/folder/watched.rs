@@ -4,8 +4,9 @@
 //! this machine alone, and not by every way to a file: a file system of another kind is looked at each time, and any at least twice a minute.
 
 use super::listing::{ListedFile, ListingDepth};
-use super::{FileStat, WikiFile, WikiFolder, WikiOutline};
+use super::{FileStat, PageFacts, WikiFile, WikiFolder, WikiOutline};
 use crate::files::read_cache::ReadCache;
+use crate::wiki::threads::map_in_threads;
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 use rustix::io::{Errno, read};
 use std::cell::Cell;
@@ -111,6 +112,14 @@ impl WikiFolder {
             cache.change_watched(|wikis| wikis.insert(self.path().to_owned(), kept));
         }
         snapshot
+    }
+
+    /// What lists say of some pages of a snapshot. No other page is read for that.
+    pub(crate) fn read_page_facts(&self, snapshot: &WikiSnapshot, files: &[String]) -> Vec<Option<Arc<PageFacts>>> {
+        match snapshot.outline.get() {
+            Some(outline) => files.iter().map(|file| outline.find_page(file)).collect(),
+            None => map_in_threads(files, |file| if may_be_page(file) { self.read_facts(file).0 } else { None }),
+        }
     }
 
     /// What lists say of the pages of a snapshot. They are read when this is first asked.
