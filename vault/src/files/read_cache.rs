@@ -4,7 +4,7 @@
 //! read is not kept: the clock of a file system is coarse, and a second change could bear the same time. What is kept is never
 //! proof: a commit compares the bytes of each file that it changes.
 
-use crate::wiki::folder::{FileStat, PageFacts, WatchedWiki};
+use crate::wiki::folder::{FileStat, PageFacts, WatchedWiki, WikiSnapshot};
 use cap_std::fs::{Metadata, MetadataExt};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,9 +64,20 @@ pub(crate) struct KeptWiki {
     hashes: BTreeMap<String, KeptFile<String>>,
     /// How much text the pages have, in bytes.
     bytes: usize,
+    /// The files as they were listed then, if nothing that was read had changed a moment before.
+    snapshot: Option<Arc<WikiSnapshot>>,
 }
 
 impl KeptWiki {
+    pub(crate) fn new(snapshot: Option<&Arc<WikiSnapshot>>) -> Self {
+        Self { snapshot: snapshot.cloned(), ..Self::default() }
+    }
+
+    /// Whether all of it was read of these very files.
+    pub(crate) fn is_of(&self, snapshot: &Arc<WikiSnapshot>) -> bool {
+        self.snapshot.as_ref().is_some_and(|known| Arc::ptr_eq(known, snapshot))
+    }
+
     /// What was read of a page that is as it was then.
     pub(crate) fn find_page(&self, file: &str, stamp: FileStamp) -> Option<PageReading> {
         self.pages.get(file).filter(|kept| kept.stamp == stamp).map(|kept| kept.content.clone())
@@ -83,6 +94,8 @@ impl KeptWiki {
         if stamp.is_settled() && bytes <= MAX_KEPT_BYTES {
             self.bytes = bytes;
             self.pages.insert(file.to_owned(), KeptFile { stamp, content: content.clone() });
+        } else {
+            self.snapshot = None;
         }
     }
 
@@ -90,6 +103,8 @@ impl KeptWiki {
     pub(crate) fn add_hash(&mut self, file: &str, stamp: FileStamp, content: &str) {
         if stamp.is_settled() {
             self.hashes.insert(file.to_owned(), KeptFile { stamp, content: content.to_owned() });
+        } else {
+            self.snapshot = None;
         }
     }
 }

@@ -146,13 +146,20 @@ impl WikiFolder {
 
     fn read_all(&self, cache: Option<&ReadCache>) -> WikiContents {
         let mut wiki = WikiContents::default();
-        let (files, _) = self.list_entries(ListingDepth::Metadata, &mut wiki.findings);
+        let (snapshot, listed) = match cache {
+            Some(cache) => (Some(self.look(cache)), Vec::new()),
+            None => (None, self.list_entries(ListingDepth::Metadata, &mut wiki.findings).0),
+        };
+        let files = snapshot.as_ref().map_or(&listed, |snapshot| &snapshot.files);
+        wiki.findings.extend(snapshot.iter().flat_map(|snapshot| snapshot.findings.iter().cloned()));
         let candidates: Vec<&ListedFile> = files.iter().filter(|file| may_be_page(&file.path)).collect();
         let known = cache.map(|cache| cache.find(&self.path)).unwrap_or_default();
-        let mut kept = KeptWiki::default();
+        // What was read of the very same files is kept already.
+        let is_new = snapshot.as_ref().is_some_and(|snapshot| !known.is_of(snapshot));
+        let mut kept = KeptWiki::new(snapshot.as_ref());
         let pages = map_in_threads(&candidates, |file| self.read_unless_known(file, &known));
         for (file, (read, stamp)) in candidates.iter().zip(pages) {
-            if let Some(stamp) = stamp.filter(|_| cache.is_some()) {
+            if let Some(stamp) = stamp.filter(|_| is_new) {
                 kept.add_page(&file.path, stamp, &read);
             }
             wiki.pages.extend(read.page);
@@ -162,9 +169,9 @@ impl WikiFolder {
             let problem = format!("{} pages, more than {MAX_PAGES}", wiki.pages.len());
             wiki.findings.push(report("", FindingCode::EntryInvalid, &problem, "divide the wiki"));
         }
-        wiki.files = files.into_iter().map(|file| file.path).collect();
+        wiki.files = files.iter().map(|file| file.path.clone()).collect();
         self.read_sources(&mut wiki, &known, &mut kept);
-        if let Some(cache) = cache {
+        if let Some(cache) = cache.filter(|_| is_new) {
             cache.keep(&self.path, kept);
         }
         self.read_rendered(&mut wiki);

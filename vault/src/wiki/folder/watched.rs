@@ -15,6 +15,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
+use steward_domain::wiki::finding::WikiFinding;
 use steward_domain::wiki::page::may_be_page;
 
 /// How long what was seen counts without another look: mapped memory, and another name of the same file, are ways to change one unseen.
@@ -27,6 +28,8 @@ const LOCAL_FILE_SYSTEMS: [u64; 8] =
 #[derive(Debug)]
 pub struct WikiSnapshot {
     pub(super) files: Vec<ListedFile>,
+    /// What is wrong with names and folders.
+    pub(super) findings: Vec<WikiFinding>,
     /// Why a folder could not be listed, so that files may be missing.
     fault: Option<io::Error>,
     outline: OnceLock<Arc<WikiOutline>>,
@@ -106,7 +109,8 @@ impl WikiFolder {
         let (since, watch) = (Instant::now(), FolderWatch::begin(self));
         let mut findings = Vec::new();
         let (files, fault) = self.list_watched(ListingDepth::Metadata, &mut findings, watch.as_ref());
-        let snapshot = Arc::new(WikiSnapshot { files, fault, outline: OnceLock::new(), digest: OnceLock::new() });
+        let snapshot =
+            Arc::new(WikiSnapshot { files, findings, fault, outline: OnceLock::new(), digest: OnceLock::new() });
         if let Some(watch) = watch.filter(|watch| watch.is_complete.get()) {
             let kept = WatchedWiki { watch, inode, since, snapshot: Arc::clone(&snapshot) };
             cache.change_watched(|wikis| wikis.insert(self.path().to_owned(), kept));

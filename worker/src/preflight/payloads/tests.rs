@@ -85,5 +85,5 @@ fn every_activity_that_the_workflows_call_has_its_types() {
         assert!(types.activities.contains_key(*name), "{name} is not listed in workflows/src/registry.rs");
     }
     assert_eq!(types.activities.len(), names.len());
-    assert_eq!(types.workflows.len(), 17);
+    assert_eq!(types.workflows.len(), 18);
 }

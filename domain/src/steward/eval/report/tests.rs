@@ -82,7 +82,7 @@ fn a_threshold_lies_where_errors_end() {
 fn wrong_decisions_count_where_they_were_made_and_where_they_are_missing() {
     let task = |id: &str, expect: &str| {
         format!(
-            "- id: {id}\n  task: T\n  matter: M\n  signals: [{{days_ago: 1, source: s, note: n, effect: none, target: 1, sure: 1}}]\n  expect: {expect}\n"
+            "- id: {id}\n  task: T\n  matter: M\n  signals: [{{days_ago: 1, source: s, note: words, effect: none, target: 1, sure: 1}}]\n  expect: {expect}\n"
         )
     };
     let text = format!(
