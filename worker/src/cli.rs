@@ -17,6 +17,7 @@ mod trust;
 pub(crate) mod wiki;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use std::path::PathBuf;
 use steward_activities::wiki::reader::READ_DOCUMENT;
 use steward_domain::wiki::source_text::SourceFormat;
@@ -68,8 +69,7 @@ pub(crate) enum CliCommand {
     #[command(subcommand, after_help = "Example:\n  steward token create --scope act --name button")]
     Token(TokenCommand),
     /// Print a link that logs one person in to the dashboard, once
-    #[command(after_help = "Examples:\n  xdg-open $(steward login --json | jq -r .link)\n  \
-        steward login --name Ann --scope read")]
+    #[command(after_help = "Examples:\n  steward login --open\n  steward login --name Ann --scope read")]
     Login(LoginArgs),
     /// Show and apply the schedules of all matters
     #[command(subcommand, after_help = "Example:\n  steward schedules plan")]
@@ -187,6 +187,21 @@ pub(crate) enum CliCommand {
         Most renames are noticed without it."
     )]
     Moved(MovedArgs),
+    /// Print what completes the commands of `steward` in a shell
+    #[command(
+        after_help = "Examples:\n  steward completions bash > ~/.local/share/bash-completion/completions/steward\n  \
+        steward completions zsh > ~/.zfunc/_steward\n  steward completions fish > ~/.config/fish/completions/steward.fish"
+    )]
+    Completions {
+        /// Name of the shell
+        shell: Shell,
+    },
+    /// Write a man page for every command into a folder
+    #[command(after_help = "Example:\n  steward man ~/.local/share/man/man1 && man steward-undo")]
+    Man {
+        /// A folder; it is made if there is none
+        folder: PathBuf,
+    },
     /// Write an example vault into an empty folder
     #[command(after_help = "Example:\n  steward example ./demo/vault")]
     Example {

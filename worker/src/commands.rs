@@ -22,6 +22,7 @@ pub(crate) mod read_document;
 pub(crate) mod resolve;
 pub(crate) mod schedules;
 pub(crate) mod serve;
+pub(crate) mod shell;
 pub(crate) mod signals;
 pub(crate) mod simulate;
 pub(crate) mod status;

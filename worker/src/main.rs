@@ -70,6 +70,8 @@ async fn run_without_config(
 ) -> ControlFlow<anyhow::Result<CommandExit>, CliCommand> {
     ControlFlow::Break(match command {
         CliCommand::Example { folder } => commands::example::run(&folder, out),
+        CliCommand::Completions { shell } => commands::shell::print_completions(shell),
+        CliCommand::Man { folder } => commands::shell::write_man_pages(&folder, out),
         CliCommand::Preflight(preflight) if preflight.needs_no_vault() => {
             commands::preflight::run_without_vault(&preflight, out).await
         }
@@ -145,6 +147,8 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
         CliCommand::Drain(drain) => commands::drain::run(&config, &drain, out).await,
         CliCommand::Preflight(preflight) => commands::preflight::check_server(&config, &preflight, out).await,
         CliCommand::Example { .. }
+        | CliCommand::Completions { .. }
+        | CliCommand::Man { .. }
         | CliCommand::Simulate(_)
         | CliCommand::Fleet(_)
         | CliCommand::Wiki(_)

@@ -12,7 +12,7 @@ use crate::steward::tick::StewardActivities;
 use crate::vault::run_blocking;
 use chrono::{TimeDelta, Utc};
 use steward_domain::record::path::RecordPath;
-use steward_domain::steward::clerk::{AttributedVerdict, ClerkQuestion};
+use steward_domain::steward::clerk::{AttributedVerdict, ClerkQuestion, hash_description};
 use steward_vault::steward::description::read_description;
 use temporalio_common::ActivityError;
 
@@ -51,10 +51,14 @@ impl StewardActivities {
 
     /// Caches an answer. An error here is only logged: the same question then costs another call.
     pub(crate) async fn remember_verdict(&self, question: &ClerkQuestion, judged: &AttributedVerdict) {
-        let description = match question.subject.description_hash {
-            Some(_) => self.read_description(&question.subject.task).await.ok().flatten(),
-            None => None,
-        };
+        let mut description = None;
+        if let Some(hash) = &question.subject.description_hash {
+            description = self.read_description(&question.subject.task).await.ok().flatten();
+            if description.as_deref().map(hash_description).as_ref() != Some(hash) {
+                // The answer may have been given without it, or to another one.
+                return;
+            }
+        }
         if !self.clerk.would_ask_the_same(question, description.as_deref(), &judged.clerk) {
             return;
         }

@@ -9,9 +9,12 @@ pub mod pace;
 pub mod remote;
 pub mod rules;
 
+use chrono::DateTime;
 use sha2::{Digest, Sha256};
+use steward_domain::record::entity::{RecordState, SurfaceClass};
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::extract::{ExtractOutcome, ExtractQuestion, ExtractReply};
-use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply};
+use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, QuestionSubject};
 use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::Reservation;
 
@@ -159,6 +162,33 @@ impl Clerk {
         let (mark, prompt) = self.judge_prompt(&first, None);
         let head = [mark.provider.as_bytes(), mark.model.as_bytes(), mark.server.as_bytes(), &prompt];
         hash_key(&head, &first.evidence_bytes())
+    }
+
+    /// Names provider, model, server and prompts, so that no measurement mixes two clerks.
+    #[must_use]
+    pub fn identify(&self) -> String {
+        let note = RecordPath::new(RecordKind::Task, "note").unwrap_or_else(|e| unreachable!("a plain name: {e}"));
+        let subject = QuestionSubject {
+            task: note.clone(),
+            task_name: String::new(),
+            matter: note,
+            matter_name: String::new(),
+            state: RecordState::Open,
+            surface_class: SurfaceClass::Normal,
+            due: None,
+            description_hash: None,
+            last_decision: None,
+        };
+        let question = ClerkQuestion { subject, evidence: Vec::new(), complaint: None, asked_at: DateTime::UNIX_EPOCH };
+        let event = ExtractQuestion {
+            source: String::new(),
+            author: None,
+            subject: None,
+            text: String::new(),
+            offers: Vec::new(),
+            complaint: None,
+        };
+        sha256_hex(format!("{} {}", self.evidence_key(&question), self.extract_key(&event)).as_bytes())
     }
 
     /// Reports whether an answer was given to exactly what this clerk would send about a task.

@@ -3,6 +3,9 @@
 //! A case takes no room of a task or a matter, and it is asked only while half of each window of the vault is free, so that the stewards
 //! always have the other half. Kept answers are not used, and none is kept for them. The first 429 ends the measurement.
 
+#[cfg(test)]
+mod tests;
+
 use crate::failure::retryable_failure;
 use crate::steward::clerks::rules::{judge_by_rules, read_by_rules};
 use crate::steward::tick::{StewardActivities, reserve_in_turn};
@@ -55,12 +58,17 @@ impl StewardActivities {
         if !eval.is_awaited(Utc::now()) {
             return end("nobody waits for it any more");
         }
+        if !eval.is_of(&self.clerk.identify()) {
+            return end(
+                "the process that holds the vault has another clerk, server or version: restart it with this configuration",
+            );
+        }
         if let Some(reason) = self.vault.find_hold().await {
             return end(&reason);
         }
         let status = self.ledger.status(Utc::now()).await;
-        if let Some(seconds) = status.ledger.as_ref().and_then(find_wait_for_room) {
-            return Ok(ClerkEvalStep::Wait { seconds });
+        if let Some(step) = status.ledger.as_ref().and_then(find_lack_of_room) {
+            return Ok(step);
         }
         self.ask_case(eval, case).await
     }
@@ -160,11 +168,17 @@ fn find_next_case(eval: ClerkEval) -> std::io::Result<EvalState> {
     Ok(EvalState { eval, next })
 }
 
-/// How long to wait, if half of a window is used.
-fn find_wait_for_room(ledger: &LedgerStatus) -> Option<u64> {
-    let is_half_used = |fill: &WindowFill| fill.used.saturating_mul(2) >= fill.cap;
+/// What comes first, if a case with its second try would take more than half of a window.
+fn find_lack_of_room(ledger: &LedgerStatus) -> Option<ClerkEvalStep> {
     let windows = [&ledger.minute, &ledger.hour, &ledger.day];
-    windows.into_iter().zip(WAITS).filter(|(fill, _)| is_half_used(fill)).map(|(_, seconds)| seconds).max()
+    let is_above_half = |used: u64, cap: u64| used.saturating_add(u64::from(TRIES)).saturating_mul(2) > cap;
+    if windows.iter().any(|fill| is_above_half(0, fill.cap.into())) {
+        let reason = "half of a window of the rate guard is less than two calls: raise the caps".to_owned();
+        return Some(ClerkEvalStep::Ended { reason });
+    }
+    let is_full = |fill: &WindowFill| is_above_half(fill.used.into(), fill.cap.into());
+    let seconds = windows.into_iter().zip(WAITS).filter(|(fill, _)| is_full(fill)).map(|(_, seconds)| seconds).max()?;
+    Some(ClerkEvalStep::Wait { seconds })
 }
 
 fn read_verdict(outcome: ClerkCallOutcome) -> CaseReply {

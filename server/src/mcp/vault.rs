@@ -6,7 +6,7 @@ use super::admission::CallLimits;
 use super::attachments::AttachmentsByWiki;
 use super::call_log::CALL_LOG;
 use super::caller::McpCaller;
-use super::error::{ToolError, ToolErrorCode, shorten_outside};
+use super::error::{ToolError, ToolErrorCode, shorten_outside, show_reason};
 use super::fence::FenceKey;
 use super::workspace::Workspace;
 use crate::access::{AccessError, SecretStore};
@@ -106,7 +106,7 @@ impl McpVault {
     /// [`ToolErrorCode::EngineAway`].
     pub(crate) async fn reach_holder(&self) -> Result<ResolutionClient, ToolError> {
         (self.connect)().await.map_err(|reason| {
-            let what = format!("the process that holds the vault is not reached: {}", shorten_outside(&reason));
+            let what = format!("the process that holds the vault is not reached: {}", show_reason(&reason));
             ToolError::new(ToolErrorCode::EngineAway, what, "Start it with `steward up`, then try again")
         })
     }

@@ -37,7 +37,11 @@ impl Workspace<'_> {
 
     /// All files that have a path, sorted by it.
     pub(crate) fn list_files(&self) -> Vec<WorkspaceFile> {
-        let snapshot = self.look();
+        Self::list_files_of(&self.look())
+    }
+
+    /// As [`Workspace::list_files`], of one look at the wiki.
+    pub(crate) fn list_files_of(snapshot: &WikiSnapshot) -> Vec<WorkspaceFile> {
         let files = snapshot.files();
         let mut files: Vec<_> =
             files.filter_map(|file| Some(WorkspaceFile { path: to_path(&file.path)?, file })).collect();

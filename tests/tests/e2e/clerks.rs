@@ -50,8 +50,11 @@ async fn a_good_answer_is_carried_out_and_remembered_with_who_gave_it() {
     assert_eq!((mark.tokens.prompt_tokens, mark.tokens.completion_tokens), (100, 20));
     assert_eq!(record.draft.reasoning, "The signals say so.");
     let asked = clerk.asked();
-    let signal = json!([{"source": "mail", "ref": "signal/s1.md", "note": "It is finished, with thanks."}]);
-    assert_eq!(asked[0].question["signals"], signal);
+    let mut signals = asked[0].question["signals"].clone();
+    assert!(signals[0].as_object_mut().unwrap().remove("made").unwrap().is_string());
+    let signal = json!([{"source": "mail", "ref": "signal/s1.md", "note": "It is finished, with thanks.", "effect": "mutation", "proposes": "done",
+        "target_confidence": 0.98, "effect_confidence": 0.97}]);
+    assert_eq!(signals, signal);
     assert_eq!(counted(&world).await, json!(asked.len()));
     worker.kill();
     let written: String = worker.err() + &worker.out() + &format!("{record:?}");

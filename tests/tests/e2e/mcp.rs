@@ -414,7 +414,7 @@ async fn over_http_a_session_is_its_callers_alone_and_an_address_names_a_wiki() 
     // Another caller, and another address, have no such session.
     assert_eq!(bob.post("/mcp", &list).await.status, 404);
     assert_eq!(ann.post("/mcp/allotment", &list).await.status, 404);
-    assert_eq!(ann.ask(reqwest::Method::DELETE, "/mcp", None).await.status, 202);
+    assert_eq!(ann.ask(reqwest::Method::DELETE, "/mcp", None).await.status, 204);
     assert_eq!(ann.post("/mcp", &list).await.status, 404);
     world.verify_chain().await;
 }

@@ -226,7 +226,17 @@ async fn the_process_of_a_client_holds_the_vault_while_it_is_connected_and_a_sec
     first.end().await;
     let mut alone = Client::start(&desk, &["--workspace", "allotment"]).await;
     let staged = alone.value("write", plot("tap")).await;
-    let refused = alone.refusal("write", submit(&staged["run_id"], &entry("tap"))).await;
-    assert!(refused.starts_with("error engine_away: "), "nobody holds the vault any more: {refused}");
+    let submitted = alone.value("write", submit(&staged["run_id"], &entry("tap"))).await;
+    assert_eq!(
+        submitted["state"], "verifying",
+        "nobody holds the vault any more, so it waits in Temporal: {submitted:#}"
+    );
     alone.end().await;
+    let mut next = Client::start(&desk, &["--workspace", "allotment", "--up"]).await;
+    wait::until("the next process to carry it out", async || {
+        let shown = next.value("history", json!({"run_id": staged["run_id"]})).await;
+        (shown["entries"][0]["waits"] == true).then_some(())
+    })
+    .await;
+    next.end().await;
 }

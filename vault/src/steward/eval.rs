@@ -19,6 +19,7 @@ use steward_domain::steward::eval::report::CaseAnswer;
 /// The folder of all measurements, in the folder of Steward's own files.
 const FOLDER: &str = "clerk-evals";
 const CASES: &str = "cases.json";
+const CLERK: &str = "clerk.json";
 const ANSWERS: &str = "answers.jsonl";
 const WAITER: &str = "waiter.json";
 /// The largest file of a measurement, in bytes: some ten thousand cases.
@@ -48,6 +49,7 @@ impl ClerkEval {
         let id = hash.as_str()[..ID_DIGITS].to_owned();
         let dir = make_real_folder(&root.make_own_folder(Some(FOLDER))?, &id)?;
         durable::replace_private_file(&dir, CASES, &text)?;
+        durable::replace_private_file(&dir, CLERK, &serde_json::to_vec(clerk)?)?;
         Ok(Self { id, dir })
     }
 
@@ -64,6 +66,12 @@ impl ClerkEval {
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Whether it was begun for this clerk.
+    #[must_use]
+    pub fn is_of(&self, clerk: &str) -> bool {
+        self.read_json::<String>(CLERK).ok().flatten().is_some_and(|known| known == clerk)
     }
 
     /// The cases, in their order.
@@ -126,7 +134,7 @@ impl ClerkEval {
     #[must_use]
     pub fn is_awaited(&self, now: DateTime<Utc>) -> bool {
         let noted: Option<DateTime<Utc>> = self.read_json(WAITER).ok().flatten();
-        noted.is_some_and(|at| now - at < PATIENCE)
+        noted.is_some_and(|at| (now - at).abs() < PATIENCE)
     }
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {

@@ -15,6 +15,9 @@ pub(crate) struct LoginArgs {
     /// Set what is allowed: read shows, act also resolves and stops, operate also resumes and pauses streams
     #[arg(long, value_enum, default_value = "operate")]
     pub(crate) scope: TokenScopeArg,
+    /// Open the link in the browser of this computer
+    #[arg(long)]
+    pub(crate) open: bool,
 }
 
 /// What narrows a token. One with any of these limits opens `/mcp` alone.

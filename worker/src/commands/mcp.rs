@@ -13,6 +13,7 @@ use crate::commands::resolve::connect_to_holder;
 use crate::commands::up::run_beside;
 use crate::config::StewardConfig;
 use crate::telemetry::init_quiet_telemetry;
+use crate::temporal::is_nothing_running;
 use anyhow::anyhow;
 use std::sync::Arc;
 use steward_server::access::{AccessScope, TokenLimits, Toolset, WikiRight, parse_caller_name};
@@ -61,7 +62,11 @@ fn open_vault(config: &StewardConfig, rights: McpRightsArgs) -> anyhow::Result<(
     let settings = config.clone();
     let connect: ConnectHolder = Arc::new(move || {
         let settings = settings.clone();
-        Box::pin(async move { connect_to_holder(&settings).await.map_err(|e| format!("{e:#}")) })
+        Box::pin(async move {
+            // A process that starts, perhaps this one, says in a moment which server it uses. What fails here fails below, too.
+            let _ = is_nothing_running(&settings).await;
+            connect_to_holder(&settings).await.map_err(|e| format!("{e:#}"))
+        })
     });
     let vault = McpVault::open(root, &config.state_dir()?, connect)?.with_attachments(config.attachments.clone());
     // A mapping that cannot be used does not keep anybody from reading wikis: `steward doctor` reports it.

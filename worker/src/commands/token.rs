@@ -8,7 +8,7 @@ use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
 use crate::config::StewardConfig;
 use crate::runtime::web::{create_login_link, find_endpoint};
-use anyhow::bail;
+use anyhow::{Context, bail};
 use chrono::Utc;
 use serde_json::json;
 use steward_domain::time::{format_millis, format_seconds};
@@ -96,7 +96,7 @@ pub(super) fn record_operator_event(
     )
 }
 
-/// Prints a link that logs one person in, once.
+/// Prints a link that logs one person in, once, and opens it if that is wanted.
 pub(crate) fn print_login_link(
     config: &StewardConfig,
     login: &cli::LoginArgs,
@@ -109,5 +109,8 @@ pub(crate) fn print_login_link(
     out.print_value(&json!({"link": link, "name": name, "scope": scope}), || {
         format!("{link}\nThe link logs one person in within an hour, as {} ({scope}).", escape_text(&name))
     })?;
+    if login.open {
+        open::that_detached(&link).context("no browser could be opened: copy the link into one")?;
+    }
     Ok(CommandExit::Ok)
 }

@@ -3,17 +3,21 @@
 //! A list comes from the index and from one record for each row. A record that cannot be read is listed with the reason when it is asked for.
 
 use super::READ_STEWARD;
-use super::facts::{default_limit, open_views, read_limit, read_moment, read_path, wait_for};
+use super::facts::{check_known, default_limit, open_views, read_limit, read_moment, read_path, wait_for};
 use super::lines::{ActionDetails, ActionLine};
-use super::wiki_runs::find_wiki_run;
+use super::wiki_runs::{find_wiki_run, list_waiting, show_lines};
 use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
 use crate::mcp::error::ToolError;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
+use crate::mcp::tokens::count_fitting;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use chrono::Utc;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use steward_vault::index::{ActionFilter, ActionSubset, PageCursor};
+
+/// What a list may take with the runs that wait, in tokens.
+const MAX_TOKENS: usize = 7_000;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_actions",
@@ -56,6 +60,9 @@ struct ActionsResult {
     details: Option<ActionDetails>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
+    /// What is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notice: Option<String>,
 }
 
 fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
@@ -68,13 +75,14 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
             actions: vec![ActionLine::of_wiki_run(&run)],
             details: None,
             cursor: None,
+            notice: None,
         });
     }
     let views = open_views(call)?;
     if let Some(id) = &arguments.id {
         let detail = wait_for(views.read_detail(id))?;
-        let line = ActionLine::new(&detail.action);
-        return answer_value(&ActionsResult { actions: vec![line], details: Some((&detail).into()), cursor: None });
+        let actions = show_lines(call, std::slice::from_ref(&detail.action))?;
+        return answer_value(&ActionsResult { actions, details: Some((&detail).into()), cursor: None, notice: None });
     }
     let now = Utc::now();
     let filter = ActionFilter {
@@ -87,11 +95,22 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
     let before: Option<PageCursor> = cursors.read(arguments.cursor.as_deref())?;
     let page = wait_for(views.actions().actions_page(&filter, before.as_ref(), limit))?;
+    if page.rows.is_empty() && before.is_none() {
+        check_known(&views, filter.target.as_ref())?;
+    }
     let positions: Vec<String> =
         page.rows.iter().map(|row| PageCursor { at: row.at, path: row.path.clone() }.to_string()).collect();
     let actions = wait_for(views.read_actions(page.rows, now))?;
-    let rows =
-        actions.iter().zip(positions).map(|(action, position)| ListRow { row: ActionLine::new(action), position });
-    let ListPart { rows, cursor } = cursors.cut(rows.collect(), page.next.map(|next| next.to_string()));
-    answer_value(&ActionsResult { actions: rows, details: None, cursor })
+    let lines = show_lines(call, &actions)?;
+    let rows = lines.into_iter().zip(positions).map(|(row, position)| ListRow { row, position });
+    let ListPart { mut rows, cursor } = cursors.cut(rows.collect(), page.next.map(|next| next.to_string()));
+    let mut notice = None;
+    if arguments.waiting && cursor.is_none() && filter.target.is_none() {
+        // They have no record yet, so the index does not know them.
+        rows.extend(list_waiting(call, filter.since)?);
+        let fitting = count_fitting(&rows, MAX_TOKENS);
+        notice = (fitting < rows.len()).then(|| "cut: `history` lists all runs that wait".to_owned());
+        rows.truncate(fitting);
+    }
+    answer_value(&ActionsResult { actions: rows, details: None, cursor, notice })
 }

@@ -13,7 +13,7 @@ use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use crate::views::VaultViews;
-use crate::views::action::Action;
+use crate::views::action::{Action, STATES};
 use crate::views::wiki::WikiRunRow;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,9 @@ use steward_domain::action::audit::ActionKind;
 use steward_domain::action::undo::ResolutionRefusal;
 use steward_domain::time::format_seconds;
 use url::Url;
+
+/// What the card of a question offers beside a dismissal.
+const CARD_STATES: [&str; 2] = ["done", "archived"];
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_confirm",
@@ -112,15 +115,28 @@ fn show_card(views: &VaultViews, action: &Action, set: Option<&str>) -> Result<C
     let endpoint = ServerEndpoint::find_for_vault(views.root(), views.state_dir());
     let address = endpoint.map(|endpoint| format!("{}/actions/{}", endpoint.build_address(false), action.id));
     let address = match set.map(str::trim) {
+        // Its card has a button for each.
+        Some(value) if action.is_open_question() && CARD_STATES.contains(&value) => address,
         Some(value) if action.can_take_value(value) => address.map(|address| suggest_value(&address, value)),
-        Some(_) => return Err(refuse_value("its field cannot have this value, or it proposes no change")),
+        Some(_) if action.is_open_question() => {
+            return Err(refuse_value("a question has no such answer: `set` is done or archived"));
+        }
+        Some(_) => {
+            let field = action.change.as_ref().map_or("", |change| &change.field);
+            let states = if field == "state" { format!(": one of {}", STATES.join(", ")) } else { String::new() };
+            return Err(refuse_value(&format!("its field `{field}` cannot have this value{states}")));
+        }
         None => address,
     };
     Ok(need_person(action.id.clone(), address, "steward confirm"))
 }
 
 fn refuse_value(what: &str) -> ToolError {
-    ToolError::new(ToolErrorCode::BadArguments, what, "Leave `set` out; `steward_actions` shows the proposal")
+    ToolError::new(
+        ToolErrorCode::BadArguments,
+        what,
+        "Give another value, or leave `set` out; `steward_actions` shows the proposal",
+    )
 }
 
 /// The address of a card that suggests a value.

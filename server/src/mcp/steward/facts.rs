@@ -89,6 +89,15 @@ pub(super) fn refuse_missing_note(path: &RecordPath) -> ToolError {
     ToolError::new(ToolErrorCode::NotFound, what, "`steward_tasks`, `steward_matters` and `steward_signals` list them")
 }
 
+/// Refuses a list of nothing about a note that is not there, so that a misspelt name does not read as "none".
+///
+/// # Errors
+/// [`ToolErrorCode::NotFound`].
+pub(super) fn check_known(views: &VaultViews, note: Option<&RecordPath>) -> Result<(), ToolError> {
+    let Some(note) = note else { return Ok(()) };
+    wait_for(views.read().find_subject(note))?.map(drop).ok_or_else(|| refuse_missing_note(note))
+}
+
 pub(super) fn show_path(path: &RecordPath) -> OutsideWords {
     path.as_str().into()
 }

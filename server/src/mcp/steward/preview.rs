@@ -5,7 +5,7 @@
 use super::READ_STEWARD;
 use super::facts::{open_views, read_whole_id, wait_for};
 use super::resolve::{describe_earlier, refuse_ceiling_undo, refuse_resolution};
-use super::wiki_runs::{find_wiki_run, preview_wiki_undo};
+use super::wiki_runs::{find_wiki_run, preview_wiki_approval, preview_wiki_undo};
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
@@ -114,7 +114,7 @@ fn preview_resolution(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     answer_value(&with_refusal(result, refusal.as_ref()))
 }
 
-/// A person alone commits or ends a run that waits, and nothing of the wiki changes before.
+/// A person alone commits a run that waits. A dismissal ends it, and changes nothing of the wiki.
 fn preview_wiki_run(
     call: &ToolCall,
     run: &WikiRunRow,
@@ -124,7 +124,10 @@ fn preview_wiki_run(
         return preview_wiki_undo(call, run);
     }
     let refusal = ResolutionRefusal::NotPending { id: run.derive_action(), disposition: run.state.clone() };
-    Ok(with_refusal(PreviewResult::default(), (!run.waits).then_some(&refusal)))
+    match resolution {
+        ResolutionArgument::Confirm if run.waits => preview_wiki_approval(call, run),
+        _ => Ok(with_refusal(PreviewResult::default(), (!run.waits).then_some(&refusal))),
+    }
 }
 
 fn with_refusal(result: PreviewResult, refusal: Option<&ResolutionRefusal>) -> PreviewResult {

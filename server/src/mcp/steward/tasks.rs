@@ -3,7 +3,9 @@
 //! A task that cannot be read is not listed here but among the troubles of `steward_status`.
 
 use super::READ_STEWARD;
-use super::facts::{default_limit, open_views, read_limit, read_path, refuse_missing_note, show_path, wait_for};
+use super::facts::{
+    check_known, default_limit, open_views, read_limit, read_path, refuse_missing_note, show_path, wait_for,
+};
 use super::matters::StateArgument;
 use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
 use crate::mcp::error::ToolError;
@@ -88,6 +90,9 @@ fn list_tasks(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &(&arguments.matter, arguments.state));
     let after: Option<String> = cursors.read(arguments.cursor.as_deref())?;
     let page = wait_for(views.read().tasks_page(&filter, after.as_deref(), limit))?;
+    if page.rows.is_empty() && after.is_none() {
+        check_known(&views, filter.matter.as_ref())?;
+    }
     let rows = page.rows.into_iter().map(|row| ListRow { position: row.path.to_string(), row: show_task(row) });
     let ListPart { rows, cursor } = cursors.cut(rows.collect(), page.next);
     answer_value(&TasksResult { tasks: rows, cursor })

@@ -6,7 +6,7 @@ use super::READ_STEWARD;
 use super::facts::{open_views, read_moment, wait_for};
 use super::lines::{ActionLine, ShownAction};
 use super::status::{Trouble, list_troubles, note_cut};
-use super::wiki_runs::list_news;
+use super::wiki_runs::{list_news, list_waiting, show_lines};
 use crate::mcp::error::ToolError;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tokens::count_fitting;
@@ -26,8 +26,8 @@ const HOURS: i64 = 24;
 const ROWS: u32 = 200;
 /// The most actions of a section, as on the page.
 const MAX_SECTION: usize = 20;
-/// What a section may take of the result, and the troubles, in tokens: six of them and the troubles stay under 8,000.
-const MAX_SECTION_TOKENS: usize = 1_050;
+/// What a section may take of the result, the runs that wait, and the troubles, in tokens: these eight stay under 8,000.
+const MAX_SECTION_TOKENS: usize = 920;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_today",
@@ -92,8 +92,9 @@ fn show_today(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         ("resolved", list_newest(&views, &day.resolved)?),
     ];
     let sections: Result<Vec<TodaySection>, ToolError> =
-        sections.into_iter().map(|(name, rows)| show_section(&views, name, rows, now, &mut notices)).collect();
+        sections.into_iter().map(|(name, rows)| show_section(call, &views, name, rows, now, &mut notices)).collect();
     let mut sections = sections?;
+    add_waiting_runs(&mut sections[0], list_waiting(call, None)?, &mut notices);
     sections.push(show_wikis(call, since, &mut notices)?);
     let checks = wait_for(views.list_check_counts(now.date_naive()))?;
     let quiet_checks = checks.iter().map(|check| check.count).sum();
@@ -108,7 +109,18 @@ fn list_newest(views: &VaultViews, filter: &ActionFilter) -> Result<Vec<ActionRo
     Ok(rows)
 }
 
-/// The runs of wikis that wait, and those that were committed or taken back.
+/// Adds the runs of wikis that wait to what waits.
+fn add_waiting_runs(section: &mut TodaySection, runs: Vec<ActionLine>, notices: &mut Vec<String>) {
+    let found = runs.len();
+    let mut runs: Vec<_> = runs.into_iter().take(MAX_SECTION).map(ShownAction).collect();
+    runs.truncate(count_fitting(&runs, MAX_SECTION_TOKENS));
+    if runs.len() < found {
+        notices.push("more_waiting_runs: not all are shown; `history` lists them".to_owned());
+    }
+    section.actions.append(&mut runs);
+}
+
+/// The runs of wikis that were committed or taken back.
 fn show_wikis(call: &ToolCall, since: DateTime<Utc>, notices: &mut Vec<String>) -> Result<TodaySection, ToolError> {
     let runs = list_news(call, since)?;
     let mut actions: Vec<_> =
@@ -121,6 +133,7 @@ fn show_wikis(call: &ToolCall, since: DateTime<Utc>, notices: &mut Vec<String>) 
 }
 
 fn show_section(
+    call: &ToolCall,
     views: &VaultViews,
     name: &str,
     mut rows: Vec<ActionRow>,
@@ -130,7 +143,7 @@ fn show_section(
     let found = rows.len();
     rows.truncate(MAX_SECTION);
     let read = wait_for(views.read_actions(rows, now))?;
-    let mut actions: Vec<_> = read.iter().map(|action| ShownAction(ActionLine::new(action))).collect();
+    let mut actions: Vec<_> = show_lines(call, &read)?.into_iter().map(ShownAction).collect();
     actions.truncate(count_fitting(&actions, MAX_SECTION_TOKENS));
     if actions.len() < found {
         notices.push(format!("more_{name}: not all are shown; `steward_actions` lists them"));

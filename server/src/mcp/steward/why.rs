@@ -6,7 +6,7 @@ use super::READ_STEWARD;
 use super::facts::{open_views, read_path, refuse_missing_note, show_path, wait_for};
 use super::lines::{ActionDetails, ActionLine, ShownAction};
 use super::signals::explain_one;
-use super::wiki_runs::find_wiki_run;
+use super::wiki_runs::{find_wiki_run, show_lines};
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
@@ -52,6 +52,9 @@ struct WhyResult {
     /// Outside words: its `details`, as in steward_actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<ShownAction<ActionDetails>>,
+    /// Outside words: how it was resolved, by whom and why, as a row of steward_actions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resolved: Option<ShownAction<ActionLine>>,
     /// What is said about the note, newest first.
     signals: Vec<SaidAbout>,
     /// Outside words: of a signal, why it has its status.
@@ -98,7 +101,10 @@ fn explain_record(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
                 });
             }
             let detail = wait_for(views.read_detail(action))?;
-            answer_value(&WhyResult::new(Some(&detail), Vec::new()))
+            let mut result = WhyResult::new(Some(&detail), Vec::new());
+            result.action = show_lines(call, std::slice::from_ref(&detail.action))?.pop().map(ShownAction);
+            result.resolved = find_resolution(&views, &detail.action.id)?;
+            answer_value(&result)
         }
         (Some(record), None) => {
             let path = read_path(record)?;
@@ -139,5 +145,16 @@ fn explain_note(views: &VaultViews, path: &RecordPath) -> Result<WhyResult, Tool
         reason: signal.reason.map(Into::into),
     };
     let signals = wait_for(views.read().list_signals_about(path, MAX_SIGNALS))?.into_iter().map(show).collect();
-    Ok(WhyResult::new(decided.as_ref(), signals))
+    let resolved = match &decided {
+        Some(detail) => find_resolution(views, &detail.action.id)?,
+        None => None,
+    };
+    Ok(WhyResult { resolved, ..WhyResult::new(decided.as_ref(), signals) })
+}
+
+/// The undo, confirmation or dismissal of an action.
+fn find_resolution(views: &VaultViews, id: &str) -> Result<Option<ShownAction<ActionLine>>, ToolError> {
+    let Some(resolution) = wait_for(views.find_action_row(id))?.resolved_by else { return Ok(None) };
+    let detail = wait_for(views.read_detail(resolution.as_str()))?;
+    Ok(Some(ShownAction(ActionLine::new(&detail.action))))
 }

@@ -11,10 +11,12 @@ use crate::mcp::outside::OutsideWords;
 use crate::mcp::steward::preview::{FieldChange, PreviewResult};
 use crate::mcp::tokens::cut_to_tokens;
 use crate::mcp::tool::ToolCall;
+use crate::views::action::Action;
 use crate::views::wiki::{WikiRunRow, list_run_lines, list_wiki_runs};
 use chrono::{DateTime, Utc};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::record::path::RecordPath;
+use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::rollback::{EditedPages, KeptPage};
 use steward_vault::wiki::revert::{RevertError, preview_revert};
 use steward_vault::wiki::runs::find_run_records;
@@ -34,12 +36,28 @@ fn list_seen_runs(call: &ToolCall) -> Result<Vec<WikiRunRow>, ToolError> {
     list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX).map_err(ToolError::internal)
 }
 
-/// The runs that wait, then those that were committed or taken back since a moment, each newest first.
+/// The runs that were committed or taken back since a moment, newest first.
 pub(super) fn list_news(call: &ToolCall, since: DateTime<Utc>) -> Result<Vec<WikiRunRow>, ToolError> {
     let mut rows = list_seen_runs(call)?;
-    rows.retain(|row| row.waits || (row.is_committed() && row.at >= since));
-    rows.sort_by_key(|row| !row.waits);
+    rows.retain(|row| row.is_committed() && row.at >= since);
     Ok(rows)
+}
+
+/// The runs that wait for a person, newest first; with `since`, those of that moment and later.
+pub(super) fn list_waiting(call: &ToolCall, since: Option<DateTime<Utc>>) -> Result<Vec<ActionLine>, ToolError> {
+    let is_meant = |row: &&WikiRunRow| row.waits && since.is_none_or(|since| row.at >= since);
+    Ok(list_seen_runs(call)?.iter().filter(is_meant).map(ActionLine::of_wiki_run).collect())
+}
+
+/// Lines of actions. A committed run is shown as its wiki lists it: its record names no note.
+pub(super) fn show_lines(call: &ToolCall, actions: &[Action]) -> Result<Vec<ActionLine>, ToolError> {
+    let is_run = |action: &Action| action.kind == ActionKind::Wiki.as_str();
+    let runs = if actions.iter().any(is_run) { list_seen_runs(call)? } else { Vec::new() };
+    let show = |action: &Action| {
+        let run = runs.iter().find(|run| is_run(action) && run.derive_action() == action.id);
+        run.map_or_else(|| ActionLine::new(action), ActionLine::of_wiki_run)
+    };
+    Ok(actions.iter().map(show).collect())
 }
 
 /// How many runs wait for a person.
@@ -103,20 +121,15 @@ pub(super) fn preview_wiki_undo(call: &ToolCall, row: &WikiRunRow) -> Result<Pre
     let records = find_run_records(root, &row.run).map_err(ToolError::internal)?;
     let [record]: [RecordPath; 1] =
         records.try_into().map_err(|_| ToolError::internal("the record of the run is missing"))?;
-    let path = |file: &str| format!("wiki/{}/{file}", row.wiki);
     match preview_revert(root, &record, EditedPages::Refuse, Utc::now()) {
         Ok(preview) => {
-            let change = |file| {
-                let (now, after) = list_run_lines(file);
-                FieldChange { field: path(file.path.file()), now: cut_lines(now), after: cut_lines(after) }
-            };
             let keep = |kept: &KeptPage| FieldChange {
-                field: path(&kept.file),
+                field: format!("wiki/{}/{}", row.wiki, kept.file),
                 now: Some(kept.reason.to_string().into()),
                 after: None,
             };
             Ok(PreviewResult {
-                fields: preview.files.iter().map(change).collect(),
+                fields: show_files(row, &preview.files),
                 kept: preview.kept.iter().map(keep).collect(),
                 ..PreviewResult::default()
             })
@@ -126,6 +139,24 @@ pub(super) fn preview_wiki_undo(call: &ToolCall, row: &WikiRunRow) -> Result<Pre
         }
         Err(e) => Err(ToolError::internal(e)),
     }
+}
+
+/// What a person's approval of a run that waits would do now: the files that were staged.
+pub(super) fn preview_wiki_approval(call: &ToolCall, row: &WikiRunRow) -> Result<PreviewResult, ToolError> {
+    let run = row.run.parse().map_err(ToolError::internal)?;
+    let staged = StagedRuns::new(call.vault.root()).peek(&run).map_err(ToolError::internal)?;
+    let files = staged.read_staged().map_err(ToolError::internal)?.map(|(_, files)| files).unwrap_or_default();
+    Ok(PreviewResult { fields: show_files(row, &files), ..PreviewResult::default() })
+}
+
+/// The lines of each file that go, and those that come.
+fn show_files(row: &WikiRunRow, files: &[RunFile]) -> Vec<FieldChange> {
+    let show = |file: &RunFile| {
+        let (now, after) = list_run_lines(file);
+        let after = if file.after.is_none() { Some("(removed)".into()) } else { cut_lines(after) };
+        FieldChange { field: format!("wiki/{}/{}", row.wiki, file.path.file()), now: cut_lines(now), after }
+    };
+    files.iter().map(show).collect()
 }
 
 fn refuse_preview(why: String) -> PreviewResult {

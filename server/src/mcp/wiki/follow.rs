@@ -93,7 +93,8 @@ fn follow(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     };
     let claims = read_claims(page.document.body(), &page.body.disputed);
     let mut anchors: Vec<&Anchor> = claims.anchors.values().collect();
-    anchors.sort_by_key(|anchor| claims.footnotes.get(&anchor.label).copied());
+    // As a reader counts them: by their first marks, and not by the order of the footnotes below.
+    anchors.sort_by_key(|anchor| page.document.body().find(&format!("[^{}]", anchor.label)));
     let wanted = arguments.footnote_id.trim().trim_start_matches("[^").trim_end_matches(']');
     let numbered = wanted.parse::<usize>().ok().and_then(|number| anchors.get(number.checked_sub(1)?).copied());
     let Some(anchor) = anchors.iter().find(|anchor| anchor.label == wanted).copied().or(numbered) else {

@@ -8,6 +8,7 @@ use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tokens::keep_rows;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
+use crate::mcp::workspace::{Workspace, read_glob};
 use chrono::{DateTime, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
@@ -90,18 +91,18 @@ struct ListEntry {
 fn list(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<ListArguments>()?;
     let limit = check_range("limit", arguments.limit, 1, MAX_LIMIT)?;
-    let mut files = match &arguments.path {
-        Some(glob) => workspace.list_matching(glob)?,
-        None => workspace.list_files(),
-    };
+    // Rows and cursor are of one look, so that no row of a later page is left out or shown twice.
+    let snapshot = workspace.look();
+    let glob = arguments.path.as_deref().map(read_glob).transpose()?;
+    let mut files = Workspace::list_files_of(&snapshot);
+    files.retain(|file| glob.as_ref().is_none_or(|glob| glob.matches(&file.path)));
     match arguments.sort {
         ListOrder::Name => {}
         ListOrder::Updated => files.sort_by_key(|file| std::cmp::Reverse(file.file.modified_ms)),
         ListOrder::Size => files.sort_by_key(|file| std::cmp::Reverse(file.file.bytes)),
     }
     let asked = (&call.caller.name, &arguments.path, arguments.sort, arguments.limit);
-    let state =
-        ListState::new(&workspace.vault.fences, TOOL.name, &(&workspace.name, asked), &workspace.look().digest());
+    let state = ListState::new(&workspace.vault.fences, TOOL.name, &(&workspace.name, asked), &snapshot.digest());
     let offset = state.read(arguments.cursor.as_deref())?;
     let shown = &files[offset.min(files.len())..(offset + limit).min(files.len())];
     let names: Vec<String> = shown.iter().map(|file| file.file.path.clone()).collect();

@@ -128,6 +128,8 @@ struct SearchResult {
 /// The best hits, the best first.
 struct FoundHits {
     hits: Vec<SearchHit>,
+    /// Whether the index may hold more: a page without a path is no hit.
+    has_more: bool,
     notice: Option<String>,
 }
 
@@ -209,7 +211,8 @@ fn cut_hits(
         let what = "what the search finds has changed";
         return Err(ToolError::new(ToolErrorCode::BadCursor, what, "Begin again without a cursor"));
     }
-    let next = (total > begin.shown + limit).then(|| rows.last().map(|row| row.position.clone())).flatten();
+    let next =
+        (found.has_more || total > begin.shown + limit).then(|| rows.last().map(|row| row.position.clone())).flatten();
     let ListPart { rows, cursor } = cursors.cut(rows, next);
     let cut =
         (total == MAX_FOUND && cursor.is_none()).then(|| format!("cut: the best {MAX_FOUND} hits alone are shown"));
@@ -242,6 +245,7 @@ fn search_wiki(workspace: &Workspace<'_>, arguments: &SearchArguments, limit: us
         let cut = format!("cut: of the pages that hold one word the best {MAX_CANDIDATES} were looked at");
         notice = Some(notice.map_or(cut.clone(), |notice| format!("{notice}; {cut}")));
     }
+    let has_more = !is_narrow && found.len() == looked_at && looked_at < MAX_FOUND;
     let is_meant = |hit: &PageHit| !is_narrow || fits_narrow(workspace, arguments, &hit.file);
     let hits = found.into_iter().filter(is_meant).filter_map(|hit| {
         Some(SearchHit {
@@ -255,7 +259,7 @@ fn search_wiki(workspace: &Workspace<'_>, arguments: &SearchArguments, limit: us
             at: None,
         })
     });
-    Ok(FoundHits { hits: hits.take(limit).collect(), notice })
+    Ok(FoundHits { hits: hits.take(limit).collect(), has_more, notice })
 }
 
 /// Whether a page has all of the tags, and its words as they are wanted.
@@ -296,7 +300,7 @@ fn search_raw(
         })
     });
     let notice = found.is_cut.then(|| "cut: not all documents were searched. Narrow the path".to_owned());
-    Ok(FoundHits { hits: hits.collect(), notice })
+    Ok(FoundHits { hits: hits.collect(), has_more: false, notice })
 }
 
 /// Searches the newest events of the wiki's streams.
@@ -333,7 +337,7 @@ fn search_events(
     // Events of the same rank stay newest first.
     hits.sort_by(|a, b| b.score.total_cmp(&a.score));
     hits.truncate(limit);
-    Ok(FoundHits { hits, notice: chosen.notice })
+    Ok(FoundHits { hits, has_more: false, notice: chosen.notice })
 }
 
 /// Digits that say nothing are left out.
@@ -370,7 +374,7 @@ fn search_log(workspace: &Workspace<'_>, arguments: &SearchArguments, limit: usi
         tokens: None,
         at: Some(steward_domain::time::format_seconds(entry.at)),
     });
-    Ok(FoundHits { hits: hits.collect(), notice: None })
+    Ok(FoundHits { hits: hits.collect(), has_more: false, notice: None })
 }
 
 /// Reads a day or a moment. A time without a zone is UTC.

@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 pub(crate) struct WikiIndex {
     state: PathBuf,
     mapping: Option<NoteMapping>,
-    opened: OnceCell<Option<Index>>,
+    opened: OnceCell<Index>,
 }
 
 /// How notes are read, and the hashes of all mappings that were ever accepted.
@@ -35,7 +35,7 @@ impl WikiIndex {
 
     /// An index that is open already.
     pub(crate) fn opened(index: Index) -> Self {
-        Self { state: PathBuf::new(), mapping: None, opened: OnceCell::new_with(Some(Some(index))) }
+        Self { state: PathBuf::new(), mapping: None, opened: OnceCell::new_with(Some(index)) }
     }
 
     /// Reads notes by the mapping of the vault.
@@ -59,7 +59,8 @@ impl WikiIndex {
             }
             false => None,
         };
-        self.opened.get_or_init(open).await.as_ref()
+        // That there is none yet is not kept: a process that starts makes it.
+        self.opened.get_or_try_init(async || open().await.ok_or(())).await.ok()
     }
 
     /// The best pages for a query; `None` without an index that knows the wiki.

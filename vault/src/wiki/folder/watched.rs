@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use steward_domain::wiki::finding::WikiFinding;
@@ -111,7 +112,9 @@ impl WikiFolder {
         let (files, fault) = self.list_watched(ListingDepth::Metadata, &mut findings, watch.as_ref());
         let snapshot =
             Arc::new(WikiSnapshot { files, findings, fault, outline: OnceLock::new(), digest: OnceLock::new() });
-        if let Some(watch) = watch.filter(|watch| watch.is_complete.get()) {
+        // A failure may be over in a moment, so nothing of it is kept.
+        let is_whole = snapshot.fault.is_none() && snapshot.files.iter().all(|file| file.stat().is_some());
+        if let Some(watch) = watch.filter(|watch| is_whole && watch.is_complete.get()) {
             let kept = WatchedWiki { watch, inode, since, snapshot: Arc::clone(&snapshot) };
             cache.change_watched(|wikis| wikis.insert(self.path().to_owned(), kept));
         }
@@ -143,8 +146,7 @@ pub(super) struct FolderWatch {
 impl FolderWatch {
     /// Begins to watch; `None` where that would not show every change.
     fn begin(folder: &WikiFolder) -> Option<Self> {
-        let kind = rustix::fs::fstatfs(&folder.dir).ok()?.f_type;
-        if !LOCAL_FILE_SYSTEMS.contains(&u64::try_from(kind).ok()?) {
+        if !is_local(folder.path()) {
             return None;
         }
         let queue = init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC).ok()?;
@@ -162,8 +164,10 @@ impl FolderWatch {
             | WatchFlags::DELETE_SELF
             | WatchFlags::MOVE_SELF;
         let how = WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW;
-        let watched = add_watch(&self.queue, wiki.path().join(folder), changes | how);
-        self.is_complete.set(self.is_complete.get() && watched.is_ok());
+        let path = wiki.path().join(folder);
+        // Another file system may be mounted there.
+        let watched = is_local(&path) && add_watch(&self.queue, &path, changes | how).is_ok();
+        self.is_complete.set(self.is_complete.get() && watched);
     }
 
     /// Whether nothing was reported. What was reported is taken from the queue.
@@ -171,6 +175,12 @@ impl FolderWatch {
         let mut reported = [0_u8; 4_096];
         matches!(read(&self.queue, &mut reported), Err(Errno::AGAIN))
     }
+}
+
+/// Whether a folder lies where every change is reported.
+fn is_local(folder: &Path) -> bool {
+    let kind = rustix::fs::statfs(folder).ok().and_then(|found| u64::try_from(found.f_type).ok());
+    kind.is_some_and(|kind| LOCAL_FILE_SYSTEMS.contains(&kind))
 }
 
 #[cfg(test)]

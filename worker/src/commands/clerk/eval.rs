@@ -50,7 +50,7 @@ pub(super) async fn run(config: &StewardConfig, args: &EvalArgs, out: CommandOut
         Clerk::Rules(_) => (format!("{}/{}", rules::PROVIDER, rules::MODEL), answer_by_rules(&cases), None),
         Clerk::Remote(_) => {
             let name = clerk.describe_model().unwrap_or_default();
-            let (answers, ended) = ask_model(config, args, &name, &cases).await?;
+            let (answers, ended) = ask_model(config, args, &clerk.identify(), &cases).await?;
             (name, answers, ended)
         }
     };

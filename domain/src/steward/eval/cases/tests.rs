@@ -100,3 +100,11 @@ fn the_facts_of_an_event_are_changes_as_a_clerk_proposes_them() {
     assert_eq!(moved.to_proposal()["set"]["parent_matter"], "matter/the-house.md");
     assert_eq!((expected[0].target.as_str(), expected[2].mutation.as_ref()), ("matter/the-house.md", None));
 }
+
+#[test]
+fn the_cases_in_the_documents_can_be_read() {
+    let page = include_str!("../../../../../docs/clerks.md");
+    let blocks: Vec<&str> = page.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let cases: Vec<EvalCase> = blocks.iter().flat_map(|text| read_cases("own.yaml", "own", text).unwrap()).collect();
+    assert_eq!(cases.iter().map(|case| case.id.as_str()).collect::<Vec<_>>(), ["boiler-serviced", "boiler-mail"]);
+}

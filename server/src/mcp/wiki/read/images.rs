@@ -13,15 +13,19 @@ const MAX_IMAGES: usize = 4;
 const MAX_IMAGE_BYTES: usize = 1024 * 1024;
 
 /// The formats that models take, by the bytes that their files begin with.
-const FORMATS: [(&[u8], &str); 4] = [
+const FORMATS: [(&[u8], &str); 5] = [
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
     (b"RIFF", "image/webp"),
 ];
 
-/// The media type of an image; `None` for another file.
+/// The media type of an image; `None` for another file, also for a text that begins like an image.
 pub(super) fn find_format(bytes: &[u8]) -> Option<&'static str> {
+    if !bytes.contains(&0) && std::str::from_utf8(bytes).is_ok() {
+        return None;
+    }
     let (_, format) = FORMATS.iter().find(|(begin, _)| bytes.starts_with(begin))?;
     (*format != "image/webp" || bytes.get(8..12) == Some(b"WEBP")).then_some(format)
 }
