@@ -393,3 +393,34 @@ async fn a_call_that_got_no_place_in_time_is_not_sent_and_does_not_count() {
     let asked: std::collections::BTreeSet<_> = clerk.asked().iter().map(|asked| asked.task().to_owned()).collect();
     assert!(asked.len() > 24 - unsent, "{}", asked.len());
 }
+
+#[tokio::test]
+async fn a_measurement_asks_each_case_once_and_never_mixes_two_clerks() {
+    let clerk = Clerk::start(|_| Says::Verdict("likely_done", 0.9)).await;
+    let world = World::new().await.asking(&clerk);
+    let cases = world.folder.join("cases");
+    std::fs::create_dir(&cases).unwrap();
+    let case = |id: &str, label: &str| {
+        format!(
+            "- id: {id}\n  task: Pay bill {id}\n  matter: House\n  signals:\n    - {{days_ago: 1, source: mail, note: It is paid., effect: mutation, proposes: done, \
+             target: 0.9, sure: 0.9}}\n  expect: {label}\n"
+        )
+    };
+    std::fs::write(cases.join("own.yaml"), case("one", "likely_done") + &case("two", "still_active")).unwrap();
+    let mut worker = world.worker().await;
+    let arguments = ["clerk", "eval", "--cases", cases.to_str().unwrap()];
+    let report = world.json(&arguments).await;
+    assert_eq!((&report["answered"], &report["cases"]), (&json!(2), &json!(2)), "{report:#}");
+    let done = report["decisions"].as_array().unwrap().iter().find(|it| it["kind"] == "likely_done").unwrap();
+    assert_eq!((&done["precision"]["count"], &done["precision"]["of"]), (&json!(1), &json!(2)), "{report:#}");
+    assert_eq!((clerk.asked().len(), counted(&world).await), (2, json!(2)));
+    assert!(clerk.asked().iter().all(|it| !it.question.to_string().contains("still_active")), "no label is sent");
+    world.json(&arguments).await;
+    assert_eq!(clerk.asked().len(), 2, "what was answered is kept");
+    // The worker has its clerk from its start.
+    let world = world.set("STEWARD_CLERK_MODEL", "another");
+    let said = world.run(&arguments).await.expect(1);
+    assert!(said.out.contains("has another clerk") && said.out.contains("0 of 2"), "{said}");
+    assert_eq!(clerk.asked().len(), 2);
+    worker.kill();
+}

@@ -56,16 +56,16 @@ enum ResolutionArgument {
 pub(super) struct PreviewResult {
     /// Fields, or pages, that would change.
     pub(super) fields: Vec<FieldChange>,
-    /// Fields that people edited since: an undo is refused.
+    /// Fields that people edited since.
     pub(super) kept: Vec<FieldChange>,
-    /// Newer actions that must be undone first, in this order.
+    /// Newer actions to undo first, in order.
     pub(super) undo_first: Vec<String>,
     /// Outside words: what the tracker would be owed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tracker: Option<OutsideWords>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) undo_until: Option<String>,
-    /// The number of the refusal, as the other interfaces have it.
+    /// The number of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refused: Option<u64>,
     /// Outside words: why it would be refused.

@@ -32,7 +32,7 @@ const MAX_SECTION_TOKENS: usize = 920;
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_today",
     title: "Today",
-    description: "Says what happened in the last 24 hours, or since a moment: what needs attention, what waits for a person, what was changed, what would have been changed, what was resolved. \
+    description: "Says what needs attention, what waits for a person, what was or would have been changed, and what was resolved, in 24 hours or since a moment. \
         `steward_why` explains one action. Example: steward_today()",
     kind: READ_STEWARD,
     arguments: describe_vault_arguments::<TodayArguments>,

@@ -46,13 +46,13 @@ struct WhyArguments {
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct WhyResult {
-    /// Outside words: the decision, as a row of steward_actions; absent without one.
+    /// Outside words: the decision, a row of steward_actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     action: Option<ShownAction<ActionLine>>,
     /// Outside words: its `details`, as in steward_actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<ShownAction<ActionDetails>>,
-    /// Outside words: how it was resolved, by whom and why, as a row of steward_actions.
+    /// Outside words: its resolution, a row of steward_actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     resolved: Option<ShownAction<ActionLine>>,
     /// What is said about the note, newest first.

@@ -103,7 +103,8 @@ async fn what_a_model_undoes_or_dismisses_teaches_nothing_and_proves_nothing() {
     let agreed = trust(0).await;
     assert_eq!((agreed[&key].confidence.undone, agreed[&key].observations), (1, 0), "{:?}", agreed[&key]);
     let changes = bench.index.trust().list_recent_live_changes(noon("13:00:00")).await.unwrap();
-    assert!(changes.iter().any(|change| change.undone.is_some()), "it may lead to a demotion: {changes:?}");
+    let moments: Vec<_> = changes.iter().filter_map(|change| change.undone.as_ref().map(|undone| undone.at)).collect();
+    assert_eq!(moments, [noon("12:30:00")], "it may lead to a demotion, from the moment of the agreement");
     let mut feedback = Vec::new();
     bench.index.trust().for_each_case(noon("13:00:00"), |case| feedback.push(case.feedback)).await.unwrap();
     assert_eq!(feedback, [ProposalFeedback::Undone, ProposalFeedback::Dismissed]);

@@ -52,9 +52,14 @@ struct LiveChangeColumns {
     undone_seq: Option<i64>,
 }
 
+/// What a model undid counts from the moment at which a person agreed.
 const LIVE_CHANGES: &str = concat!(
     "
-    SELECT a.seq, a.at, a.class, u.id AS undo, u.at AS undone_at, u.seq AS undone_seq,
+    SELECT a.seq, a.at, a.class, u.id AS undo,
+        COALESCE((SELECT MIN(g.at) FROM actions g INDEXED BY actions_that_say_right
+            WHERE u.by_agent AND g.follows = u.id AND g.kind = 'steward-action-right' AND g.taken_back = 0), u.at) AS undone_at,
+        COALESCE((SELECT MIN(g.seq) FROM actions g INDEXED BY actions_that_say_right
+            WHERE u.by_agent AND g.follows = u.id AND g.kind = 'steward-action-right' AND g.taken_back = 0), u.seq) AS undone_seq,
         (SELECT json_group_array(json_array(s.source, s.name, COALESCE(
             (SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.source), 0) = 0))
             FROM action_sources s WHERE s.action = a.path AND s.supports = 1) AS sources

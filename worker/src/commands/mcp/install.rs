@@ -13,6 +13,8 @@ use crate::cli::mcp::{AllowArg, McpClientArg, McpRightsArgs, ToolsetArg};
 use crate::cli::output::{CommandError, CommandExit, CommandOutput};
 use crate::config::StewardConfig;
 use crate::runtime::web::find_server_url;
+use crate::temporal::is_server_configured;
+use crate::temporal::server::find_cli;
 use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
@@ -76,7 +78,18 @@ pub(super) fn run(
             Connection::Process { command: convert_path(&program)?, arguments }
         }
     };
-    let installation = describe_installation(client, &connection, rights);
+    let mut installation = describe_installation(client, &connection, rights);
+    if start == (Start::Process { up: true }) && config.temporal_cli.is_none() && !is_server_configured() {
+        installation.notes.push(match find_cli(config) {
+            Ok(cli) => format!(
+                "`--up` starts {}. Programs of the desktop do not have the search path of your shell: put `temporal_cli = \"{}\"` into your \
+                 configuration (docs/reference/configuration.md).",
+                cli.display(),
+                cli.display()
+            ),
+            Err(e) => format!("`--up` cannot hold the vault yet: {e}"),
+        });
+    }
     out.print_value(&installation, || {
         let notes: String = installation.notes.iter().map(|note| format!("\n\n{note}")).collect();
         format!("{}:\n\n{}{notes}", installation.place, installation.text)

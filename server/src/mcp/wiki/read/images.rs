@@ -74,7 +74,8 @@ mod tests {
     fn an_image_is_known_by_its_bytes_and_not_by_its_name() {
         assert_eq!(find_format(b"\x89PNG\r\n\x1a\n...."), Some("image/png"));
         assert_eq!(find_format(b"\xff\xd8\xff\xe0...."), Some("image/jpeg"));
-        assert_eq!(find_format(b"RIFF....WEBPVP8 "), Some("image/webp"));
+        assert_eq!(find_format(b"RIFF\x24\0\0\0WEBPVP8 "), Some("image/webp"));
+        assert_eq!(find_format(b"GIF89a is how such a file begins."), None, "it is a text");
         assert_eq!(find_format(b"RIFF....WAVEfmt "), None);
         assert_eq!(find_format(b"<svg xmlns=..."), None);
         assert_eq!(find_format(b""), None);
