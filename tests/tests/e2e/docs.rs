@@ -47,7 +47,7 @@ fn arguments(command: &str) -> Vec<Vec<String>> {
     for c in command.split(" #").next().unwrap().chars() {
         match c {
             '<' => is_placeholder = true,
-            '>' => {
+            '>' if is_placeholder => {
                 is_placeholder = false;
                 plain.push_str("0123");
             }

@@ -99,7 +99,7 @@ async fn a_staged_page_is_verified_committed_explained_and_taken_back() {
     let shown = steward.value("steward_preview", preview.clone()).await;
     let page = json!("wiki/allotment/summaries/summary-2026-11-20-lease.md");
     let change = shown["fields"].as_array().unwrap().iter().find(|change| change["field"] == page).unwrap();
-    assert!(change["now"].as_str().unwrap().contains(QUOTE) && change.get("after").is_none(), "{shown:#}");
+    assert!(change["now"].as_str().unwrap().contains(QUOTE) && change["after"] == "(removed)", "{shown:#}");
     let confirmed = steward.value("steward_confirm", json!({"action": done["action"]})).await;
     assert_eq!(confirmed["outcome"], "committed", "{confirmed:#}");
     let undo = json!({"action": done["action"], "reason": "a test"});

@@ -22,7 +22,7 @@ const MAX_TOKENS: usize = 7_000;
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_actions",
     title: "Actions of stewards",
-    description: "Lists what the stewards decided and how it was resolved, newest first. `id` adds the gates of one with the values that decided, its evidence and reasons. \
+    description: "Lists what the stewards decided and how it was resolved, newest first. `id` shows one with its gates, its evidence and reasons. \
         Example: steward_actions(waiting=true)",
     kind: READ_STEWARD,
     arguments: describe_vault_arguments::<ActionsArguments>,

@@ -54,7 +54,7 @@ enum ResolutionArgument {
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(super) struct PreviewResult {
-    /// Fields, or pages, that would change.
+    /// What would change.
     pub(super) fields: Vec<FieldChange>,
     /// Fields that people edited since.
     pub(super) kept: Vec<FieldChange>,

@@ -25,7 +25,7 @@ const MAX_SIGNALS: u32 = 10;
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_why",
     title: "Why",
-    description: "Explains an action, or the newest decision about a note, or the status of a signal: the evidence, the checks with their values, and what would change it. \
+    description: "Explains an action, the newest decision about a note, or the status of a signal: the evidence, the checks with their values, and what would change it. \
         Example: steward_why(record=\"task/pay-rent.md\")",
     kind: READ_STEWARD,
     arguments: describe_vault_arguments::<WhyArguments>,
