@@ -68,7 +68,7 @@ class Forwarder(http.server.BaseHTTPRequestHandler):
             while part := answer.read1(65536):
                 self.wfile.write(part)
                 self.wfile.flush()
-        except (BrokenPipeError, ConnectionResetError, TimeoutError):
+        except (BrokenPipeError, ConnectionResetError, TimeoutError, http.client.HTTPException):
             pass
         finally:
             upstream.close()

@@ -5,7 +5,8 @@
 //! ceiling or threshold is reported and replaced by the safe value, because a typo must never widen what a steward may
 //! do.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use folders::canonicalize_folder;
 use mapping::MappingStatus;
 use policy::{read_ceiling, read_policy, read_prices, read_threshold, read_wiki_mode};
 use serde::{Deserialize, Serialize};
@@ -30,14 +31,14 @@ use steward_server::access::proxy::TrustedProxies;
 use steward_server::http::listen::CertificateFiles;
 use steward_server::mcp::attachments::AttachmentsByWiki;
 use steward_server::views::schedules::registered::CHECK_SECONDS;
-use steward_vault::files::root::OWN_FOLDER;
 use toml::Value;
-use user_file::{UserFile, locate_state_folder};
+use user_file::UserFile;
 
 mod backup;
 mod clerk;
 mod faults;
 mod fleet;
+mod folders;
 pub(crate) mod mapping;
 mod origins;
 mod policy;
@@ -364,49 +365,6 @@ impl StewardConfig {
     pub(crate) fn vault_names(&self) -> VaultNames {
         VaultNames::new(self.fleet.as_ref().map(|fleet| fleet.tenant.clone()))
     }
-
-    /// The folder of the vault.
-    ///
-    /// # Errors
-    /// When no vault is set.
-    pub(crate) fn vault_folder(&self) -> anyhow::Result<&Path> {
-        self.vault.as_deref().context("no vault is set: pass --vault <folder> or set STEWARD_VAULT")
-    }
-
-    /// The folder of the databases: `STEWARD_STATE_DIR`, or `.steward` inside the vault. That of a vault with a mapping
-    /// lies outside it.
-    ///
-    /// # Errors
-    /// When no vault is set.
-    pub(crate) fn state_dir(&self) -> anyhow::Result<PathBuf> {
-        match &self.state_dir {
-            Some(dir) => Ok(dir.clone()),
-            None if self.mapping.is_mapped() => self.mapped_state_dir(),
-            None => Ok(self.vault_folder()?.join(OWN_FOLDER)),
-        }
-    }
-
-    /// The folder of the databases of a vault with a mapping.
-    ///
-    /// # Errors
-    /// When no vault is set, or there is no home folder.
-    pub(crate) fn mapped_state_dir(&self) -> anyhow::Result<PathBuf> {
-        if let Some(dir) = &self.state_dir {
-            return Ok(dir.clone());
-        }
-        locate_state_folder(self.vault_folder()?)
-            .context("set HOME or XDG_STATE_HOME: the databases of a vault with a mapping lie there")
-    }
-}
-
-/// Returns one spelling for one folder, independent of the current folder and of links, because processes find each
-/// other's files and locks by it.
-fn canonicalize_folder(path: &Path, setting: &str) -> anyhow::Result<PathBuf> {
-    let canonical = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned());
-    if canonical.to_str().is_none() {
-        bail!("{setting} is {}, whose name is not UTF-8: rename that folder", canonical.display());
-    }
-    Ok(canonical)
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
 //! The `description` of a note, for the clerk who is asked about it.
+//!
+//! It is read where the clerk is asked, so no workflow holds it. The body of the note is never taken.
 
 use crate::files::root::VaultRoot;
 use serde_json::Value;

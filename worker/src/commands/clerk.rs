@@ -1,4 +1,6 @@
 //! The commands `steward clerk …`.
+//!
+//! They change no note and open no gate.
 
 mod cases;
 mod eval;

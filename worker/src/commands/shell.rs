@@ -1,4 +1,6 @@
 //! The commands `steward completions` and `steward man`: what shells and `man` read about the command line.
+//!
+//! Both are made of the declarations in `cli`. No vault is opened.
 
 use crate::cli::Cli;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};

@@ -4,9 +4,11 @@
 //! server. Both handle Ctrl-C from their first moment, start [`crate::runtime::engine`] and wait. The process that
 //! holds the vault writes a holder record about itself. They must not decide anything that a tick decides.
 
+mod beside;
 mod round;
 mod worker;
 
+pub(crate) use beside::run_beside;
 pub(crate) use worker::run_worker;
 
 use crate::cli::output::{CommandExit, CommandOutput};
@@ -53,32 +55,6 @@ pub(crate) async fn run(
     let outcome = hold_vault(config, up, &telemetry, StopSwitch { raise, stop }, out).await;
     telemetry.shutdown().await;
     outcome
-}
-
-/// Runs everything the vault needs beside `work`, and ends with it. If that fails, as when another process holds the vault, `work` goes on alone.
-/// Returns `None` if the process was asked to end before.
-pub(crate) async fn run_beside<T>(config: &StewardConfig, work: impl Future<Output = T>) -> anyhow::Result<Option<T>> {
-    let (ask_to_end, asked_to_end) = watch::channel(false);
-    install_stop_handler(ask_to_end)?;
-    let telemetry = crate::telemetry::init_telemetry(true)?;
-    let (raise, stop) = watch::channel(false);
-    let end = raise.clone();
-    let holding = async {
-        let up = crate::cli::UpArgs { once: false, tick_now: false, no_login_link: true };
-        // Standard output belongs to the work: with `json`, nothing is printed.
-        let out = CommandOutput { json: true };
-        if let Err(e) = hold_vault(config, &up, &telemetry, StopSwitch { raise, stop }, out).await {
-            tracing::warn!("this process does not hold the vault: {e:#}");
-        }
-    };
-    let working = async {
-        let done = run_unless_stopped(&asked_to_end, work).await;
-        end.send_replace(true);
-        done
-    };
-    let ((), done) = tokio::join!(holding, working);
-    telemetry.shutdown().await;
-    Ok(done)
 }
 
 /// The flag that ends the process.

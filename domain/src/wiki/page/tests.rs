@@ -143,5 +143,5 @@ fn the_head_of_a_file_says_what_its_page_says() {
         assert_eq!(head, expected, "{text}");
     }
     assert_eq!((pages, read_page_head(pinned.as_bytes()).unwrap().is_pinned), (4, true));
-    assert_eq!(read_page_head(&[&PAGE.as_bytes()[..], b"\xff"].concat()), None, "no text");
+    assert_eq!(read_page_head(&[PAGE.as_bytes(), b"\xff"].concat()), None, "no text");
 }

@@ -1,4 +1,6 @@
 //! The names of matters and the ids of actions, for completion.
+//!
+//! They come from the index, and only for callers who see the tools that take them. No note is read.
 
 use super::facts::wait_for;
 use crate::mcp::error::ToolError;

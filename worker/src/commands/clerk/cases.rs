@@ -1,4 +1,6 @@
 //! The cases of a measurement: those of the program, of a folder, or of the records of the vault.
+//!
+//! Nothing is asked here. A file that cannot be used is named with its line, and nothing of it is taken.
 
 use crate::cli::clerk::EvalArgs;
 use crate::cli::output::CommandError;

@@ -1,4 +1,6 @@
 //! The report of a measurement as text, for somebody who chooses a model.
+//!
+//! It prints figures that were counted elsewhere, and decides nothing.
 
 use crate::cli::output::{create_table, escape_text};
 use steward_domain::record::plain_text::count_noun;

@@ -1,4 +1,6 @@
 //! A case about an event: its words, the notes that it may be about, and the facts that it states.
+//!
+//! It reads no files and asks nobody. What is wrong in a case is said in the words of its fields.
 
 use super::{CaseQuestion, ExpectedFact, name_note, read_form};
 use crate::action::mutation::{Mutation, MutationClass};

@@ -1,4 +1,6 @@
 //! A case about a task: its signals, and what they say about it.
+//!
+//! It reads no files and asks nobody. What is wrong in a case is said in the words of its fields.
 
 use super::{CaseQuestion, asked_at, name_note, read_form};
 use crate::gates::mode::Ceiling;

@@ -1,4 +1,6 @@
 //! The images of a `read`: pictures that a client hands to its model.
+//!
+//! Nothing is decoded: a format is known by its first bytes, and a text that begins like an image stays a text.
 
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
 use crate::mcp::paths::to_path;
