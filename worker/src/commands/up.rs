@@ -6,9 +6,11 @@
 
 mod beside;
 mod round;
+mod stop_handler;
 mod worker;
 
 pub(crate) use beside::run_beside;
+pub(crate) use stop_handler::install_stop_handler;
 pub(crate) use worker::run_worker;
 
 use crate::cli::output::{CommandExit, CommandOutput};
@@ -38,7 +40,6 @@ use steward_server::temporal::service_pause::describe_drain;
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::drain;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 /// How long the workers may take to end after their server has died, because they wait for it: 5 s.
@@ -350,19 +351,6 @@ async fn run_until_stopped(
 fn end_on_request(out: CommandOutput) -> anyhow::Result<CommandExit> {
     out.print_text("ending …; unfinished work goes on at the next start")?;
     Ok(CommandExit::Ok)
-}
-
-/// Raises the stop flag on Ctrl-C (SIGINT) and on SIGTERM, from now on.
-pub(crate) fn install_stop_handler(raise: watch::Sender<bool>) -> anyhow::Result<()> {
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        raise.send_replace(true);
-    });
-    Ok(())
 }
 
 /// Runs `work`; `None` if the stop flag is raised before it is done.
