@@ -1,7 +1,7 @@
 //! Asks the clerk one labelled case: reserved, asked, kept, settled.
 //!
-//! A case takes no room of a task or a matter, and it is asked only while half of each window of the vault is free, so that the stewards
-//! always have the other half. Kept answers are not used, and none is kept for them. The first 429 ends the measurement.
+//! A case takes no room of a task or a matter, and it is asked only if it and its second try fit into half of each window of the vault, so that
+//! the stewards always have the other half. Kept answers are not used, and none is kept for them. The first 429 ends the measurement.
 
 #[cfg(test)]
 mod tests;
@@ -17,8 +17,7 @@ use steward_domain::steward::clerk::{ClerkCallOutcome, ClerkMark, ClerkReply, To
 use steward_domain::steward::eval::cases::{CaseQuestion, EvalCase};
 use steward_domain::steward::eval::report::{CaseAnswer, CaseOutcome};
 use steward_domain::steward::guard::{
-    CallId, GuardCap, LedgerStatus, Reservation, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome,
-    WindowFill,
+    CallId, GuardCap, Reservation, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome, WindowFill,
 };
 use steward_vault::steward::eval::ClerkEval;
 use steward_workflows::{ClerkEvalInput, ClerkEvalStep};
@@ -67,7 +66,8 @@ impl StewardActivities {
             return end(&reason);
         }
         let status = self.ledger.status(Utc::now()).await;
-        if let Some(step) = status.ledger.as_ref().and_then(find_lack_of_room) {
+        let windows = status.ledger.as_ref().map(|ledger| [&ledger.minute, &ledger.hour, &ledger.day]);
+        if let Some(step) = windows.and_then(find_lack_of_room) {
             return Ok(step);
         }
         self.ask_case(eval, case).await
@@ -75,7 +75,8 @@ impl StewardActivities {
 
     async fn ask_case(&self, eval: ClerkEval, mut case: EvalCase) -> Result<ClerkEvalStep, ActivityError> {
         let (began, mut tokens) = (Instant::now(), TokenUsage::default());
-        for tries in 1..=TRIES {
+        let mut tries = 1;
+        loop {
             let call = CallId(format!("eval-{}-{}-{tries}-{}", eval.id(), case.id, Utc::now().timestamp_millis()));
             let reservation = match self.reserve_case(&case, call).await {
                 Ok(reservation) => reservation,
@@ -89,6 +90,7 @@ impl StewardActivities {
                 CaseReply::Answered(outcome) => outcome,
                 CaseReply::Bad(complaint) if tries < TRIES => {
                     case.question.complain(complaint);
+                    tries += 1;
                     continue;
                 }
                 CaseReply::Bad(reason) => CaseOutcome::Unusable { reason },
@@ -110,7 +112,6 @@ impl StewardActivities {
             run_blocking(move || eval.keep_answer(&answer)).await?.map_err(retryable_failure)?;
             return Ok(ClerkEvalStep::Answered);
         }
-        Ok(ClerkEvalStep::Wait { seconds: NOT_SENT_WAIT })
     }
 
     async fn reserve_case(&self, case: &EvalCase, call_id: CallId) -> Result<Reservation, ClerkEvalStep> {
@@ -169,8 +170,7 @@ fn find_next_case(eval: ClerkEval) -> std::io::Result<EvalState> {
 }
 
 /// What comes first, if a case with its second try would take more than half of a window.
-fn find_lack_of_room(ledger: &LedgerStatus) -> Option<ClerkEvalStep> {
-    let windows = [&ledger.minute, &ledger.hour, &ledger.day];
+fn find_lack_of_room(windows: [&WindowFill; 3]) -> Option<ClerkEvalStep> {
     let is_above_half = |used: u64, cap: u64| used.saturating_add(u64::from(TRIES)).saturating_mul(2) > cap;
     if windows.iter().any(|fill| is_above_half(0, fill.cap.into())) {
         let reason = "half of a window of the rate guard is less than two calls: raise the caps".to_owned();

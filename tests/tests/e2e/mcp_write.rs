@@ -146,6 +146,15 @@ async fn without_a_verifier_a_person_decides_and_a_removal_always_waits_for_one(
     let made = client.value("write", summary(QUOTE)).await;
     let waits = client.value("write", submit(&made["run"], ENTRY)).await;
     assert_eq!(waits["state"], "pending", "{waits:#}");
+    let mut whole = Client::start(&desk, &["--allow", "read"]).await;
+    let listed = whole.value("steward_actions", json!({"waiting": true})).await;
+    let today = whole.value("steward_today", json!({})).await;
+    for actions in [&listed["actions"], &today["sections"][0]["actions"]] {
+        assert_eq!((&actions[0]["id"], &actions[0]["waits"]), (&waits["action"], &json!(true)), "{actions:#}");
+    }
+    let missing = whole.refusal("steward_tasks", json!({"matter": "matter/nobody.md"})).await;
+    assert!(missing.starts_with("error not_found: "), "{missing}");
+    whole.end().await;
     assert!(!desk.has("summaries/summary-2026-11-20-lease.md"));
     let early = client.refusal("steward_undo", json!({"action": waits["action"], "reason": "too soon"})).await;
     assert!(early.starts_with("error needs_human: ") && early.contains("steward wiki runs approve"), "{early}");

@@ -5,19 +5,16 @@
 use super::READ_STEWARD;
 use super::facts::{check_known, default_limit, open_views, read_limit, read_moment, read_path, wait_for};
 use super::lines::{ActionDetails, ActionLine};
-use super::wiki_runs::{find_wiki_run, list_waiting, show_lines};
+use super::wiki_runs::{find_wiki_run, list_seen_runs, list_waiting, show_line};
 use crate::mcp::cursor::{ListCursors, ListPart, ListRow};
 use crate::mcp::error::ToolError;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
-use crate::mcp::tokens::count_fitting;
+use crate::mcp::tokens::{MAX_ROW_TOKENS, count_fitting};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use chrono::Utc;
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use steward_vault::index::{ActionFilter, ActionSubset, PageCursor};
-
-/// What a list may take with the runs that wait, in tokens.
-const MAX_TOKENS: usize = 7_000;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "steward_actions",
@@ -70,9 +67,9 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let limit = read_limit(arguments.limit)?;
     // A run that was not committed has no record yet.
     let run = arguments.id.as_deref().map(|id| find_wiki_run(call, id)).transpose()?.flatten();
-    if let Some(run) = run.filter(|run| !run.is_committed()) {
+    if let Some(run) = run.as_ref().filter(|run| !run.is_committed()) {
         return answer_value(&ActionsResult {
-            actions: vec![ActionLine::of_wiki_run(&run)],
+            actions: vec![ActionLine::of_wiki_run(run)],
             details: None,
             cursor: None,
             notice: None,
@@ -81,7 +78,7 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let views = open_views(call)?;
     if let Some(id) = &arguments.id {
         let detail = wait_for(views.read_detail(id))?;
-        let actions = show_lines(call, std::slice::from_ref(&detail.action))?;
+        let actions = vec![show_line(run.as_slice(), &detail.action)];
         return answer_value(&ActionsResult { actions, details: Some((&detail).into()), cursor: None, notice: None });
     }
     let now = Utc::now();
@@ -101,14 +98,15 @@ fn list_actions(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let positions: Vec<String> =
         page.rows.iter().map(|row| PageCursor { at: row.at, path: row.path.clone() }.to_string()).collect();
     let actions = wait_for(views.read_actions(page.rows, now))?;
-    let lines = show_lines(call, &actions)?;
-    let rows = lines.into_iter().zip(positions).map(|(row, position)| ListRow { row, position });
+    let runs = list_seen_runs(call)?;
+    let lines = actions.iter().map(|action| show_line(&runs, action));
+    let rows = lines.zip(positions).map(|(row, position)| ListRow { row, position });
     let ListPart { mut rows, cursor } = cursors.cut(rows.collect(), page.next.map(|next| next.to_string()));
     let mut notice = None;
     if arguments.waiting && cursor.is_none() && filter.target.is_none() {
         // They have no record yet, so the index does not know them.
-        rows.extend(list_waiting(call, filter.since)?);
-        let fitting = count_fitting(&rows, MAX_TOKENS);
+        rows.extend(list_waiting(&runs, filter.since));
+        let fitting = count_fitting(&rows, MAX_ROW_TOKENS).min(limit as usize);
         notice = (fitting < rows.len()).then(|| "cut: `history` lists all runs that wait".to_owned());
         rows.truncate(fitting);
     }

@@ -6,14 +6,14 @@ use super::READ_STEWARD;
 use super::facts::{open_views, read_moment, wait_for};
 use super::lines::{ActionLine, ShownAction};
 use super::status::{Trouble, list_troubles, note_cut};
-use super::wiki_runs::{list_news, list_waiting, show_lines};
+use super::wiki_runs::{list_seen_runs, list_waiting, show_line};
 use crate::mcp::error::ToolError;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tokens::count_fitting;
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
 use crate::views::VaultViews;
 use crate::views::day::DayFilters;
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{TimeDelta, Utc};
 use rmcp::schemars::{self, JsonSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -91,14 +91,29 @@ fn show_today(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         ("would_change", would),
         ("resolved", list_newest(&views, &day.resolved)?),
     ];
-    let sections: Result<Vec<TodaySection>, ToolError> =
-        sections.into_iter().map(|(name, rows)| show_section(call, &views, name, rows, now, &mut notices)).collect();
-    let mut sections = sections?;
-    add_waiting_runs(&mut sections[0], list_waiting(call, None)?, &mut notices);
-    sections.push(show_wikis(call, since, &mut notices)?);
+    let runs = list_seen_runs(call)?;
+    let mut shown = Vec::new();
+    for (name, mut rows) in sections {
+        let found = rows.len();
+        rows.truncate(MAX_SECTION);
+        let read = wait_for(views.read_actions(rows, now))?;
+        let lines = read.iter().map(|action| show_line(&runs, action)).collect();
+        let mut actions = keep_lines(lines, found, name, "`steward_actions` lists them", &mut notices);
+        if name == "waiting" {
+            let waiting = list_waiting(&runs, None);
+            let found = waiting.len();
+            actions.extend(keep_lines(waiting, found, "waiting_runs", "`history` lists them", &mut notices));
+        }
+        shown.push(TodaySection { section: name.to_owned(), actions });
+    }
+    let news = runs.iter().filter(|run| run.is_committed() && run.at >= since).map(ActionLine::of_wiki_run);
+    let news: Vec<ActionLine> = news.collect();
+    let found = news.len();
+    let actions = keep_lines(news, found, "wiki_runs", "`history` lists them", &mut notices);
+    shown.push(TodaySection { section: "wiki_runs".to_owned(), actions });
     let checks = wait_for(views.list_check_counts(now.date_naive()))?;
     let quiet_checks = checks.iter().map(|check| check.count).sum();
-    answer_value(&TodayResult { since: format_seconds(since), troubles, sections, quiet_checks, notices })
+    answer_value(&TodayResult { since: format_seconds(since), troubles, sections: shown, quiet_checks, notices })
 }
 
 /// The newest rows, one of equal proposals.
@@ -109,44 +124,18 @@ fn list_newest(views: &VaultViews, filter: &ActionFilter) -> Result<Vec<ActionRo
     Ok(rows)
 }
 
-/// Adds the runs of wikis that wait to what waits.
-fn add_waiting_runs(section: &mut TodaySection, runs: Vec<ActionLine>, notices: &mut Vec<String>) {
-    let found = runs.len();
-    let mut runs: Vec<_> = runs.into_iter().take(MAX_SECTION).map(ShownAction).collect();
-    runs.truncate(count_fitting(&runs, MAX_SECTION_TOKENS));
-    if runs.len() < found {
-        notices.push("more_waiting_runs: not all are shown; `history` lists them".to_owned());
-    }
-    section.actions.append(&mut runs);
-}
-
-/// The runs of wikis that were committed or taken back.
-fn show_wikis(call: &ToolCall, since: DateTime<Utc>, notices: &mut Vec<String>) -> Result<TodaySection, ToolError> {
-    let runs = list_news(call, since)?;
-    let mut actions: Vec<_> =
-        runs.iter().take(MAX_SECTION).map(|run| ShownAction(ActionLine::of_wiki_run(run))).collect();
-    actions.truncate(count_fitting(&actions, MAX_SECTION_TOKENS));
-    if actions.len() < runs.len() {
-        notices.push("more_wiki_runs: not all are shown; `history` lists them".to_owned());
-    }
-    Ok(TodaySection { section: "wiki_runs".to_owned(), actions })
-}
-
-fn show_section(
-    call: &ToolCall,
-    views: &VaultViews,
-    name: &str,
-    mut rows: Vec<ActionRow>,
-    now: DateTime<Utc>,
+/// The first lines that fit into a section. `found` is how many there are.
+fn keep_lines(
+    lines: Vec<ActionLine>,
+    found: usize,
+    what: &str,
+    fix: &str,
     notices: &mut Vec<String>,
-) -> Result<TodaySection, ToolError> {
-    let found = rows.len();
-    rows.truncate(MAX_SECTION);
-    let read = wait_for(views.read_actions(rows, now))?;
-    let mut actions: Vec<_> = show_lines(call, &read)?.into_iter().map(ShownAction).collect();
-    actions.truncate(count_fitting(&actions, MAX_SECTION_TOKENS));
-    if actions.len() < found {
-        notices.push(format!("more_{name}: not all are shown; `steward_actions` lists them"));
+) -> Vec<ShownAction<ActionLine>> {
+    let mut shown: Vec<_> = lines.into_iter().take(MAX_SECTION).map(ShownAction).collect();
+    shown.truncate(count_fitting(&shown, MAX_SECTION_TOKENS));
+    if shown.len() < found {
+        notices.push(format!("more_{what}: not all are shown; {fix}"));
     }
-    Ok(TodaySection { section: name.to_owned(), actions })
+    shown
 }

@@ -6,7 +6,7 @@ use super::READ_STEWARD;
 use super::facts::{open_views, read_path, refuse_missing_note, show_path, wait_for};
 use super::lines::{ActionDetails, ActionLine, ShownAction};
 use super::signals::explain_one;
-use super::wiki_runs::{find_wiki_run, show_lines};
+use super::wiki_runs::{find_wiki_run, show_line};
 use crate::mcp::error::{ToolError, ToolErrorCode};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
@@ -92,17 +92,18 @@ fn explain_record(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let views = open_views(call)?;
     match (&arguments.record, &arguments.action) {
         (None, Some(action)) => {
-            if let Some(run) = find_wiki_run(call, action)?.filter(|run| !run.is_committed()) {
-                let line = ShownAction(ActionLine::of_wiki_run(&run));
+            let run = find_wiki_run(call, action)?;
+            if let Some(run) = run.as_ref().filter(|run| !run.is_committed()) {
+                let line = ShownAction(ActionLine::of_wiki_run(run));
                 return answer_value(&WhyResult {
                     action: Some(line),
-                    why: Some(run.what.into()),
+                    why: Some(run.what.as_str().into()),
                     ..WhyResult::default()
                 });
             }
             let detail = wait_for(views.read_detail(action))?;
             let mut result = WhyResult::new(Some(&detail), Vec::new());
-            result.action = show_lines(call, std::slice::from_ref(&detail.action))?.pop().map(ShownAction);
+            result.action = Some(ShownAction(show_line(run.as_slice(), &detail.action)));
             result.resolved = find_resolution(&views, &detail.action.id)?;
             answer_value(&result)
         }

@@ -32,32 +32,22 @@ pub(super) fn find_wiki_run(call: &ToolCall, action: &str) -> Result<Option<Wiki
     Ok(list_seen_runs(call)?.into_iter().find(|row| row.derive_action() == action))
 }
 
-fn list_seen_runs(call: &ToolCall) -> Result<Vec<WikiRunRow>, ToolError> {
+/// All runs of the workspaces that a caller sees, newest first.
+pub(super) fn list_seen_runs(call: &ToolCall) -> Result<Vec<WikiRunRow>, ToolError> {
     list_wiki_runs(call.vault.root(), call.caller.workspace.as_deref(), usize::MAX).map_err(ToolError::internal)
 }
 
-/// The runs that were committed or taken back since a moment, newest first.
-pub(super) fn list_news(call: &ToolCall, since: DateTime<Utc>) -> Result<Vec<WikiRunRow>, ToolError> {
-    let mut rows = list_seen_runs(call)?;
-    rows.retain(|row| row.is_committed() && row.at >= since);
-    Ok(rows)
-}
-
-/// The runs that wait for a person, newest first; with `since`, those of that moment and later.
-pub(super) fn list_waiting(call: &ToolCall, since: Option<DateTime<Utc>>) -> Result<Vec<ActionLine>, ToolError> {
+/// The runs that wait for a person; with `since`, those of that moment and later.
+pub(super) fn list_waiting(runs: &[WikiRunRow], since: Option<DateTime<Utc>>) -> Vec<ActionLine> {
     let is_meant = |row: &&WikiRunRow| row.waits && since.is_none_or(|since| row.at >= since);
-    Ok(list_seen_runs(call)?.iter().filter(is_meant).map(ActionLine::of_wiki_run).collect())
+    runs.iter().filter(is_meant).map(ActionLine::of_wiki_run).collect()
 }
 
-/// Lines of actions. A committed run is shown as its wiki lists it: its record names no note.
-pub(super) fn show_lines(call: &ToolCall, actions: &[Action]) -> Result<Vec<ActionLine>, ToolError> {
-    let is_run = |action: &Action| action.kind == ActionKind::Wiki.as_str();
-    let runs = if actions.iter().any(is_run) { list_seen_runs(call)? } else { Vec::new() };
-    let show = |action: &Action| {
-        let run = runs.iter().find(|run| is_run(action) && run.derive_action() == action.id);
-        run.map_or_else(|| ActionLine::new(action), ActionLine::of_wiki_run)
-    };
-    Ok(actions.iter().map(show).collect())
+/// The line of an action. A committed run is shown as its wiki lists it: its record names no note.
+pub(super) fn show_line(runs: &[WikiRunRow], action: &Action) -> ActionLine {
+    let is_run = action.kind == ActionKind::Wiki.as_str();
+    let run = runs.iter().find(|run| is_run && run.derive_action() == action.id);
+    run.map_or_else(|| ActionLine::new(action), ActionLine::of_wiki_run)
 }
 
 /// How many runs wait for a person.

@@ -56,10 +56,7 @@ struct LiveChangeColumns {
 const LIVE_CHANGES: &str = concat!(
     "
     SELECT a.seq, a.at, a.class, u.id AS undo,
-        COALESCE((SELECT MIN(g.at) FROM actions g INDEXED BY actions_that_say_right
-            WHERE u.by_agent AND g.follows = u.id AND g.kind = 'steward-action-right' AND g.taken_back = 0), u.at) AS undone_at,
-        COALESCE((SELECT MIN(g.seq) FROM actions g INDEXED BY actions_that_say_right
-            WHERE u.by_agent AND g.follows = u.id AND g.kind = 'steward-action-right' AND g.taken_back = 0), u.seq) AS undone_seq,
+        COALESCE(g.at, u.at) AS undone_at, COALESCE(g.seq, u.seq) AS undone_seq,
         (SELECT json_group_array(json_array(s.source, s.name, COALESCE(
             (SELECT MIN(i.observations) FROM instincts i WHERE i.source = s.source), 0) = 0))
             FROM action_sources s WHERE s.action = a.path AND s.supports = 1) AS sources
@@ -67,6 +64,8 @@ const LIVE_CHANGES: &str = concat!(
         AND b.kind IN ('steward-action-reversed', 'steward-action-opposed') AND NOT ",
     is_by_agent_alone!("b"),
     " ORDER BY b.seq LIMIT 1)
+    LEFT JOIN actions g ON u.by_agent AND g.path = (SELECT h.path FROM actions h INDEXED BY actions_that_say_right
+        WHERE h.follows = u.id AND h.kind = 'steward-action-right' AND h.taken_back = 0 ORDER BY h.seq LIMIT 1)
     WHERE a.at > ?1 AND a.kind = 'steward-action' AND a.disposition = 'live' AND a.class IS NOT NULL ORDER BY a.seq"
 );
 
