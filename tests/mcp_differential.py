@@ -61,6 +61,13 @@ def is_deeper(difference):
     return "**" not in glob and glob.count("/") < path.count("/") and (fnmatch.fnmatch(path, glob) or fnmatch.fnmatch(path.rsplit("/", 1)[-1], glob))
 
 
+def is_link_in_list(difference):
+    links = ("raw/link.md", "wiki/concepts/link.md")
+    if difference.kind == "escape":
+        return difference.shown["tool"] == "list" and difference.shown["path"] in links and difference.item == "answers"
+    return difference.kind == "list" and difference.item in links
+
+
 KNOWN = [
     Known(
         "own-files",
@@ -71,6 +78,11 @@ KNOWN = [
         "folders-listed",
         "alexandria lists folders, too. Here `overview` shows them.",
         lambda d: d.kind == "list" and d.side == "theirs" and d.item.endswith("/"),
+    ),
+    Known(
+        "links-listed",
+        "alexandria lists symbolic links. Here they are not files of the wiki.",
+        lambda d: d.side == "theirs" and is_link_in_list(d),
     ),
     Known(
         "star-in-folder",
@@ -96,11 +108,6 @@ KNOWN = [
         "case-of-commits",
         "Here the words of a message are found in any case, there only as they are written.",
         lambda d: d.kind == "git_log" and d.side == "ours" and "grep" in d.shown and d.shown["grep"] not in d.item[3],
-    ),
-    Known(
-        "links-named",
-        "Both name a symbolic link in a list. What is behind it is not shown by a list.",
-        lambda d: d.kind == "escape" and d.shown["tool"] == "list" and d.shown["path"].endswith("/link.md") and d.item == "answers",
     ),
     Known(
         "page-outside",
@@ -178,12 +185,17 @@ class Facts:
         self.layouts.ours["STEWARD_CONFIG"] = str(configured)
 
     def read_footnotes(self):
-        """For each page: its path, and of each footnote the number, the label, the path of the source and the quote."""
+        """For each page: its path, and of each footnote the number, the label, the path of the source and the quote.
+
+        The number is the label there. Here a footnote has the number of its first mark in the text, see `self.marks`."""
         registry = json.loads((self.layouts.wiki / "_sources.json").read_text())
         paths = {entry["id"]: layouts.make_their_path(entry["path"]) for entry in registry}
-        found = []
+        found, self.marks = [], {}
         for page in self.layouts.plan:
             text = (self.layouts.wiki / page.file).read_text()
+            for label in re.findall(r"\[\^(c[0-9a-f]{8})\](?!:)", text):
+                numbers = self.marks.setdefault(f"wiki/{page.file}", {})
+                numbers.setdefault(label, str(len(numbers) + 1))
             notes = re.findall(r'^\[\^(c[0-9a-f]{8})\]: (\S+) — "(.*)"$', text, re.MULTILINE)
             for number, (label, source, quote) in enumerate(notes, 1):
                 found.append((f"wiki/{page.file}", str(number), label, paths[source], quote))
@@ -227,7 +239,7 @@ def draw_follow(facts, rng):
     page, number, label, _, _ = rng.choice(facts.footnotes)
     if rng.random() < 0.1:
         number = label = "99"
-    ours = {"from_page": page, "footnote_id": rng.choice([number, label])}
+    ours = {"from_page": page, "footnote_id": rng.choice([facts.marks[page].get(label, number), label])}
     return Question("follow", {"page": page, "number": number}, ours, {"wiki_page": page, "footnote_id": number})
 
 
@@ -265,17 +277,24 @@ def take_from_ours(kind, server, question, layout):
     if kind == "grep":
         return {MANY} if answer.structured["truncated"] else {(hit["path"], hit["line"]) for hit in answer.structured["hits"]}
     if kind == "git_log":
-        commits = answer.structured["commits"]
+        commits = take_rows(kind, server, question, answer, "commits")
         return {(commit["sha"][:8], commit["at"][:10], commit["author"], commit["subject"]) for commit in commits}
     if kind == "history":
-        return collections.Counter((entry["at"][:10], entry["op"], entry["title"]) for entry in answer.structured["entries"])
-    found = {entry["path"] for entry in answer.structured["entries"]}
-    while cursor := answer.structured.get("cursor"):
-        answer = server.call(kind, **question.ours, cursor=cursor)
-        found |= {entry["path"] for entry in answer.structured["entries"]}
+        entries = take_rows(kind, server, question, answer, "entries")
+        return collections.Counter((entry["at"][:10], entry["op"], entry["title"]) for entry in entries)
+    found = {entry["path"] for entry in take_rows(kind, server, question, answer, "entries")}
     if len(found) != answer.structured["total"]:
         raise client.Failure(f"{question.ours}: {len(found)} of {answer.structured['total']} files")
     return found
+
+
+def take_rows(kind, server, question, answer, name):
+    """The rows of a list to its end. A `limit` counts for all answers together."""
+    rows, most = answer.structured[name], question.ours.get("limit", 100_000)
+    while (cursor := answer.structured.get("cursor")) and len(rows) < most:
+        answer = server.call(kind, **question.ours, cursor=cursor)
+        rows = rows + answer.structured[name]
+    return rows[:most]
 
 
 def set_if(condition, item):

@@ -67,7 +67,7 @@ impl Bench {
         let received = time::parse("2026-11-21T12:00:00Z").max(incoming.origin_at).unwrap();
         let event = StreamEvent::new(draft.stream, &incoming, received);
         let path = event.record_path().unwrap();
-        self.put(path.as_str(), &event.render());
+        self.put(path.as_str(), event.render());
     }
 
     /// Opens the vault without an index.

@@ -64,7 +64,7 @@ async fn the_log_comes_in_parts_newest_first() {
         format!("## [{moment}] manual | Entry {n}\n- touched: {}\n\n", "a long name ".repeat(40))
     };
     let log: String = (0..90).map(entry).collect();
-    bench.put("wiki/acme/_log.md", &format!("# Log\n\n{log}"));
+    bench.put("wiki/acme/_log.md", format!("# Log\n\n{log}"));
     let vault = bench.open([]);
     for limit in [7, 200] {
         let (entries, parts) = read_parts(&vault, "history", "entries", json!({"limit": limit})).await;
@@ -74,7 +74,7 @@ async fn the_log_comes_in_parts_newest_first() {
         assert!(entries.is_sorted_by(|a, b| a["at"].as_str() >= b["at"].as_str()), "{limit}");
     }
     let first = ask(&vault, "history", json!({"limit": 5})).await;
-    bench.put("wiki/acme/_log.md", &format!("# Log\n\n{log}{}", entry(300).replace("2026-11-20", "2026-11-25")));
+    bench.put("wiki/acme/_log.md", format!("# Log\n\n{log}{}", entry(300).replace("2026-11-20", "2026-11-25")));
     let second = ask(&vault, "history", json!({"limit": 5, "cursor": first["cursor"]})).await;
     let last = &first["entries"][4]["title"];
     assert!(
@@ -134,12 +134,12 @@ async fn hits_come_in_parts_and_a_cursor_ends_when_what_was_shown_is_found_no_mo
     let page = |n: usize| format!("wiki/acme/concepts/p{n:02}.md");
     let put = |n: usize, body: &str| {
         let slug = format!("p{n:02}");
-        bench.put(&page(n), &TestWiki::render_page(&slug, "concept", "", body));
+        bench.put(&page(n), TestWiki::render_page(&slug, "concept", "", body));
         bench.put(&format!("wiki/acme/sources/s{n:02}.txt"), body);
     };
     (0..40).for_each(|n| put(n, &format!("The lease of plot {n} {}\n", "ends ".repeat(n + 1))));
     let log: String = (0..40).map(|n| format!("## [2026-11-20T08:{n:02}:00Z] manual | The lease {n}\n\n")).collect();
-    bench.put("wiki/acme/_log.md", &format!("# Log\n\n{log}"));
+    bench.put("wiki/acme/_log.md", format!("# Log\n\n{log}"));
     for vault in [bench.open([]), bench.open_indexed([]).await] {
         for kind in ["wiki", "raw", "log"] {
             for (limit, least) in [(7, 6), (100, 1)] {

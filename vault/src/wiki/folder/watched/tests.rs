@@ -12,6 +12,9 @@ fn names(snapshot: &WikiSnapshot) -> Vec<String> {
     snapshot.files().map(|file| file.path).collect()
 }
 
+/// What a change is called, what makes it, and the files that are there afterwards.
+type Change<'a> = (&'a str, &'a dyn Fn(), &'a [&'a str]);
+
 #[test]
 fn a_wiki_without_a_change_is_listed_once_and_each_change_is_seen_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -25,7 +28,7 @@ fn a_wiki_without_a_change_is_listed_once_and_each_change_is_seen_at_once() {
         return;
     }
     assert!(Arc::ptr_eq(&first, &look(&path, &cache)), "nothing changed");
-    let changes: [(&str, &dyn Fn(), &[&str]); 9] = [
+    let changes: [Change; 9] = [
         ("a new file", &|| fs::write(path.join("concepts/b.md"), "b").unwrap(), &["concepts/a.md", "concepts/b.md"]),
         ("other words", &|| fs::write(path.join("concepts/b.md"), "bb").unwrap(), &["concepts/a.md", "concepts/b.md"]),
         (
