@@ -14,7 +14,7 @@ use steward_domain::action::audit::WorkflowRef;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordKind;
-use steward_domain::steward::tick::Cadence;
+use steward_domain::steward::tick::{Cadence, RunDisplay};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
@@ -62,6 +62,7 @@ async fn open_vault_context(folder: &Path) -> anyhow::Result<VaultContext> {
         keep_events_days: 7,
         live_per_source_day: 20,
         reversal_budget: 0.05,
+        display: RunDisplay::default(),
     };
     Ok(VaultContext::new(Arc::new(writer), Arc::new(index), settings))
 }

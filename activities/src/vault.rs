@@ -15,7 +15,7 @@ use steward_domain::action::plan::{Disposition, Plan};
 use steward_domain::gates::landing::LandingSettings;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::path::RecordPath;
-use steward_domain::steward::tick::Cadence;
+use steward_domain::steward::tick::{Cadence, RunDisplay};
 use steward_fleet::VaultOwnership;
 use steward_vault::action::writer::{ActionReceipt, ApplyError, VaultWriter};
 use steward_vault::files::crash;
@@ -42,6 +42,8 @@ pub struct VaultSettings {
     pub live_per_source_day: u32,
     /// The share of live changes that may be undone before a source or a class is demoted, 0 to 1.
     pub reversal_budget: f64,
+    /// How the Temporal UI can show the runs of this process.
+    pub display: RunDisplay,
 }
 
 /// The vault that this process holds: its writer, its index and the settings. Cheap to clone.

@@ -16,3 +16,4 @@ pub mod plain_text;
 pub mod schema;
 pub mod unlinked;
 pub mod unsupported;
+pub mod url;

@@ -37,7 +37,7 @@ use crate::access::admission::{limit_open_routes, require_scope};
 use crate::access::{AccessScope, AuthenticatedCaller};
 use crate::api::problem::ProblemDetails;
 use crate::http::app::SharedAppState;
-use crate::views::{FactsError, encode_path};
+use crate::views::FactsError;
 use askama::Template;
 use assets::AssetUrls;
 use axum::Router;
@@ -48,6 +48,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use frame::PageFrame;
 use std::sync::Arc;
+use steward_domain::record::url::encode_path;
 use steward_vault::index::IndexError;
 
 /// Builds the routes of all pages, each with the scope it needs.

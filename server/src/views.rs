@@ -29,6 +29,7 @@ use std::sync::Arc;
 use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::record::path::{PathError, RecordPath, is_slug};
 use steward_domain::record::schema::NoteSchema;
+use steward_domain::record::url::encode_path_segment;
 use steward_domain::steward::tick::Cadence;
 use steward_domain::time;
 use steward_vault::action::preview::{self, UndoPreview};
@@ -182,17 +183,6 @@ pub fn quote_argument(name: &str) -> String {
 pub fn parse_typed_path(text: &str) -> Result<RecordPath, PathError> {
     let path = text.strip_prefix("./").unwrap_or(text);
     if path.ends_with(".md") { RecordPath::parse(path) } else { RecordPath::parse(&format!("{path}.md")) }
-}
-
-/// Encodes a path for a URL. Slashes stay.
-pub(crate) fn encode_path(path: &str) -> String {
-    path.split('/').map(encode_path_segment).collect::<Vec<_>>().join("/")
-}
-
-/// Encodes any text as one segment of a URL's path.
-pub(crate) fn encode_path_segment(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
 }
 
 /// Why an action cannot be shown.

@@ -76,6 +76,8 @@ pub(crate) struct ScheduleSettings {
     pub(crate) folder: String,
     /// Whether the server's database is in the state folder of this vault. Then a copy of the vault has its own server.
     pub(crate) private_server: bool,
+    /// Whether the server has the search attributes of runs. New schedules of matters have them then.
+    pub(crate) has_search_attributes: bool,
 }
 
 impl ScheduleSettings {
@@ -104,6 +106,7 @@ impl Default for ScheduleSettings {
             owner: None,
             folder: String::new(),
             private_server: false,
+            has_search_attributes: false,
         }
     }
 }

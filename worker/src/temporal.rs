@@ -20,6 +20,7 @@ pub(crate) mod clock;
 pub(crate) mod note;
 pub(crate) mod pollers;
 pub(crate) mod ports;
+pub(crate) mod search_attributes;
 pub(crate) mod server;
 pub(crate) mod start_retry;
 

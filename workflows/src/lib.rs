@@ -43,6 +43,13 @@ pub use wiki::ingest::{
 pub use wiki::query::{AnswerQuestionInput, AnswerQuestionOutput, QueryInput, QueryOutput, QueryWorkflow};
 pub use wiki::review::ReviewWorkflow;
 
+/// The search attribute of a matter's schedule and runs: the path of the matter, a keyword. It is set at the start of a run.
+pub const MATTER_ATTRIBUTE: &str = "StewardMatter";
+/// The search attribute of a run that evaluated something: how far its furthest decision went, a keyword.
+pub const DISPOSITION_ATTRIBUTE: &str = "StewardDisposition";
+/// The search attribute of such a run that says whether it changed a record, a bool.
+pub const CHANGED_ATTRIBUTE: &str = "StewardChanged";
+
 /// Memo key with which a caller requests a tick that changes nothing; its value is then `"shadow"`.
 pub const CALLER_MEMO: &str = "caller";
 

@@ -79,6 +79,7 @@ impl StewardActivities {
             subject.description_hash = self.read_description(&subject.task).await?.as_deref().map(hash_description);
             check.known_verdict = self.recall_verdict(&check.question).await?;
         }
+        observation.display = self.vault.settings.display.clone();
         Ok(observation)
     }
 

@@ -19,7 +19,7 @@ use steward_domain::steward::decide::{DecisionCase, decide};
 use steward_domain::steward::guard::{
     CallId, GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest, Settlement, SettlementOutcome,
 };
-use steward_domain::steward::tick::{MatterObservation, TaskClock};
+use steward_domain::steward::tick::{MatterObservation, RunDisplay, TaskClock};
 use steward_vault::action::writer::LockError;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
@@ -66,6 +66,7 @@ pub(crate) async fn open(folder: &Path, mode: Mode, tracker: Option<TrackerSite>
         keep_events_days: purge::KEEP_EVENTS_DAYS,
         live_per_source_day: 20,
         reversal_budget: 0.05,
+        display: RunDisplay::default(),
     };
     (VaultContext::new(writer, index, settings), Arc::new(ledger))
 }

@@ -11,7 +11,7 @@ use steward_domain::action::plan::ContentHash;
 use steward_domain::gates::mode::Mode;
 use steward_domain::time::format_millis;
 use steward_domain::wiki::effects::list_effects;
-use steward_domain::wiki::gates::{RunCause, RunDisposition, RunGates, WikiSettings};
+use steward_domain::wiki::gates::{RunCause, RunDisposition, RunGates, UNVERIFIED, WikiSettings};
 use steward_domain::wiki::run::{RunId, WikiMode, WikiRunType};
 use steward_domain::wiki::verifier::VerifierStep;
 use steward_domain::wiki::verify::Verdict;
@@ -186,9 +186,10 @@ pub(super) fn finish_staging(
     let waits = disposition.mode != WikiMode::Live;
     if waits {
         let checked = match (is_unverified, is_verified) {
-            (true, _) => "; unverified: no second model checked it",
-            (false, true) => ", and a model checked every claim",
-            (false, false) => "",
+            (true, _) if disposition.reasons.iter().any(|reason| reason == UNVERIFIED) => String::new(),
+            (true, _) => format!("; {UNVERIFIED}"),
+            (false, true) => ", and a model checked every claim".to_owned(),
+            (false, false) => String::new(),
         };
         let shown = if disposition.mode == WikiMode::Shadow { "; in shadow" } else { "" };
         let checked = format!("{checked}{shown}; {}", disposition.reasons.join("; "));

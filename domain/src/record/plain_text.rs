@@ -47,7 +47,8 @@ pub fn is_unseen(c: char) -> bool {
 }
 
 /// Puts a backslash before every character that Markdown would read as markup.
-pub(crate) fn escape_markdown(line: &str) -> String {
+#[must_use]
+pub fn escape_markdown(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for (at, c) in line.char_indices() {
         if is_markup(c, &line[..at], &line[at + c.len_utf8()..]) || is_block_start(line, at, c) {

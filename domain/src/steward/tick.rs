@@ -189,6 +189,19 @@ pub struct MatterObservation {
     pub interval_seconds: u32,
     /// The problems of malformed records. Each names its file.
     pub problems: Vec<String>,
+    #[serde(default)]
+    pub display: RunDisplay,
+}
+
+/// How the Temporal UI can show a run. It comes with the observation, because a workflow sees no server and no setting.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunDisplay {
+    /// Whether the server has the search attributes of runs.
+    #[serde(default)]
+    pub has_search_attributes: bool,
+    /// The address of the dashboard, as in `http://127.0.0.1:8420`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dashboard: Option<String>,
 }
 
 /// What one tick did. It is the output of `StewardWorkflow`.

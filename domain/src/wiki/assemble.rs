@@ -286,7 +286,7 @@ impl Assembly<'_> {
             ProvenanceChange::Add(source) => {
                 let changed = self.files.iter().filter(|file| file.after.is_some());
                 let pages = changed.filter_map(|file| read_page(file.path.file(), file.after.as_ref()?).page);
-                let slugs: BTreeSet<String> = pages.map(|page| page.slug).collect();
+                let slugs: BTreeSet<String> = pages.map(|page| page.slug.clone()).collect();
                 let content_hash = source.content_hash.trim_start_matches("sha256:").to_owned();
                 provenance
                     .sources

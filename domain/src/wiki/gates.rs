@@ -8,6 +8,9 @@ use super::run::WikiMode;
 use crate::gates::mode::Mode;
 use serde::{Deserialize, Serialize};
 
+/// Why a run waits whose pages a model wrote, and no second model checked.
+pub const UNVERIFIED: &str = "unverified: no second model checked it";
+
 /// What a wiki does with new sources that nobody asked about (`auto_ingest` of `[wiki.<name>]`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::Display, strum::EnumString)]
 #[serde(rename_all = "snake_case")]
@@ -96,7 +99,7 @@ impl<'a> RunGates<'a> {
             hold(WikiMode::Pending, "the manifest defers");
         }
         if self.is_unverified {
-            hold(WikiMode::Pending, "no second model checked it");
+            hold(WikiMode::Pending, UNVERIFIED);
         }
         let is_attended = matches!(self.cause, RunCause::Attended(_));
         for metric in self.broken.iter().filter(|metric| !is_attended || metric.holds_attended()) {

@@ -12,6 +12,7 @@ use super::standard::{self, Doctype, FieldPath};
 use crate::record::frontmatter::{self, Document, RecordFields};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use std::ops::Deref;
 use std::sync::Arc;
 
 pub use super::body::{DisputedBlock, LinkTarget, PageLink};
@@ -33,9 +34,13 @@ pub(super) const REFERENCE_LISTS: [&str; 3] = ["supersedes", "contradicts", "lin
 /// The longest summary of a page in the index, in characters.
 pub const MAX_SUMMARY: usize = 150;
 
-/// A page.
+/// A page that was read. Copies share its content, because ten thousand of them are handed out for one change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WikiPage {
+pub struct WikiPage(Arc<PageContent>);
+
+/// What a page holds.
+#[derive(Debug, PartialEq)]
+pub struct PageContent {
     /// Its file, relative to the wiki.
     pub file: String,
     pub slug: String,
@@ -52,9 +57,16 @@ pub struct WikiPage {
     pub aliases: Vec<String>,
     /// What the frontmatter says in one sentence, or else the first sentence of the body; at most [`MAX_SUMMARY`].
     pub summary: String,
-    /// Shared, as are the facts of the body: a page that did not change is read once and handed out often.
-    pub document: Arc<Document>,
-    pub body: Arc<BodyFacts>,
+    pub document: Document,
+    pub body: BodyFacts,
+}
+
+impl Deref for WikiPage {
+    type Target = PageContent;
+
+    fn deref(&self) -> &PageContent {
+        &self.0
+    }
 }
 
 /// What reading a file came to.
@@ -277,7 +289,7 @@ fn make_page(file: &str, document: Document, body: BodyFacts) -> Option<WikiPage
         let path = FieldPath::from_key(name);
         list_texts(fields.get(*name)).enumerate().map(move |(at, slug)| (path.join_item(at), slug))
     });
-    Some(WikiPage {
+    let content = PageContent {
         file: file.to_owned(),
         slug,
         kind,
@@ -289,9 +301,10 @@ fn make_page(file: &str, document: Document, body: BodyFacts) -> Option<WikiPage
         tags: list_texts(fields.get("tags")).collect(),
         aliases: list_texts(find_metadata(fields, &["steward", "aliases"])).collect(),
         summary,
-        document: Arc::new(document),
-        body: Arc::new(body),
-    })
+        document,
+        body,
+    };
+    Some(WikiPage(Arc::new(content)))
 }
 
 /// Reports what the folder and the kind of a page say beside the manifest.

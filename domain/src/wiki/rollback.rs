@@ -118,7 +118,7 @@ pub fn invert(
         match plan_page(record, &path, sides) {
             PageRollback::Nothing => {}
             PageRollback::Gone => {
-                let slug = read_page(&record.file, after.as_bytes()).page.map(|page| page.slug);
+                let slug = read_page(&record.file, after.as_bytes()).page.map(|page| page.slug.clone());
                 plan.gone.extend(slug.map(|slug| GonePage { file: record.file.clone(), slug }));
             }
             PageRollback::Change(file) => plan.files.push(unwrap_disputes(file, before, at)),
@@ -170,7 +170,7 @@ impl RollbackPlan {
     fn find_taken_name(&self, pages: &[WikiPage]) -> Option<(usize, String)> {
         let after = self.apply_to(pages);
         self.files.iter().enumerate().filter(|(_, file)| file.before.is_none()).find_map(|(at, file)| {
-            let slug = read_page(file.path.file(), file.after.as_ref()?).page?.slug;
+            let slug = read_page(file.path.file(), file.after.as_ref()?).page?.slug.clone();
             let other = after.iter().find(|page| page.slug == slug && page.file != file.path.file())?;
             Some((at, other.file.clone()))
         })

@@ -88,7 +88,12 @@ pub(crate) struct ToolError {
 
 impl ToolError {
     pub(crate) fn new(code: ToolErrorCode, what: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { code, what: what.into(), fix: fix.into() }
+        let mut what = what.into();
+        // A sentence of another part may end with its own full stop.
+        if what.ends_with('.') && !what.ends_with("..") {
+            what.pop();
+        }
+        Self { code, what, fix: fix.into() }
     }
 
     /// A fault of this process or of a file.

@@ -2,13 +2,12 @@
 //!
 //! The text of a note is shown as plain text and nothing in it is followed. It must not become HTML.
 
-use crate::views::encode_path;
-use crate::views::encode_path_segment;
 use serde_json::Value;
 use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::record::frontmatter;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::record::schema::NoteSchema;
+use steward_domain::record::url::{encode_path, encode_path_segment};
 use steward_vault::files::root::VaultRoot;
 
 /// Lines of a note's text that its page shows.

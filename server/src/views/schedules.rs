@@ -30,8 +30,6 @@ pub mod registered;
 pub const TICK_WORKFLOW: &str = "StewardWorkflow";
 /// The search attribute of a tenant's schedules and runs. A vault alone sets none.
 pub const TENANT_ATTRIBUTE: &str = "StewardTenant";
-/// The search attribute of the schedules and runs of a tenant's matter.
-pub const MATTER_ATTRIBUTE: &str = "StewardMatter";
 /// The prefix of the ids of all Steward schedules, with or without a matter.
 pub const SCHEDULE_ID_PREFIX: &str = "al-";
 /// The schedules without a matter, each with the workflow that it starts.
@@ -98,6 +96,12 @@ pub const DRAIN_NOTE: &str =
 #[must_use]
 pub fn is_our_pause(note: &str) -> bool {
     note.starts_with("Paused by Steward:")
+}
+
+/// Whether the drain of the vault paused a schedule with this note.
+#[must_use]
+pub fn is_drain_pause(note: &str) -> bool {
+    note.starts_with(DRAIN_NOTE)
 }
 
 /// Lists the Steward schedules that a person paused, by id. Reads at most `pages` pages of paused schedules, and

@@ -51,6 +51,7 @@ mod shared_namespace;
 mod shared_provider;
 mod short_waits;
 mod standalone;
+mod temporal_ui;
 mod tenants;
 mod timestamps;
 mod track_records;

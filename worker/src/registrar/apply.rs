@@ -9,8 +9,8 @@ use super::edit::ScheduleEditOutcome;
 use super::facts;
 use super::owner::NamespaceConflict;
 use super::plan::{
-    DONE_NOTE, DRAIN_NOTE, DRAINED_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, ScheduleStep, ScheduleStepVerb,
-    is_our_pause,
+    CREATED_NOTE, DONE_NOTE, DRAIN_NOTE, DRAINED_NOTE, REOPENED_NOTE, RefusedDeletions, SchedulePlan, ScheduleStep,
+    ScheduleStepVerb, is_drain_pause, is_our_pause, replace_own_note,
 };
 use super::server::RegistrarError;
 use futures_util::{StreamExt, stream};
@@ -116,9 +116,9 @@ impl ScheduleRegistrar {
 /// Pauses the schedule of a matter that is done. A person's pause is kept: the listing may not show a new one yet.
 pub(super) fn pause_schedule(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
-    if !state.paused || state.notes == DRAIN_NOTE {
+    if !state.paused || is_drain_pause(&state.notes) {
         state.paused = true;
-        state.notes = DONE_NOTE.to_owned();
+        replace_own_note(&mut state.notes, DONE_NOTE);
     }
 }
 
@@ -127,7 +127,7 @@ pub(super) fn drain_schedule(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
     if !state.paused {
         state.paused = true;
-        state.notes = DRAIN_NOTE.to_owned();
+        replace_own_note(&mut state.notes, DRAIN_NOTE);
     }
 }
 
@@ -136,8 +136,8 @@ pub(super) fn resume_schedule(schedule: &mut spb::Schedule) {
     let state = schedule.state.get_or_insert_default();
     if state.paused && is_our_pause(&state.notes) {
         state.paused = false;
-        let note = if state.notes == DRAIN_NOTE { DRAINED_NOTE } else { REOPENED_NOTE };
-        state.notes = note.to_owned();
+        let note = if is_drain_pause(&state.notes) { DRAINED_NOTE } else { REOPENED_NOTE };
+        replace_own_note(&mut state.notes, note);
     }
 }
 
@@ -146,7 +146,7 @@ pub(super) fn initial_state(paused: bool, draining: bool) -> spb::ScheduleState 
     let notes = match (paused, draining) {
         (true, true) => DRAIN_NOTE,
         (true, false) => DONE_NOTE,
-        (false, _) => "",
+        (false, _) => CREATED_NOTE,
     };
     spb::ScheduleState { paused, notes: notes.to_owned(), ..Default::default() }
 }

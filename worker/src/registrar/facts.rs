@@ -14,12 +14,12 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::time::Duration;
-use steward_domain::fleet::names::VaultNames;
 use steward_domain::record::path::{RecordKind, RecordPath};
+use steward_server::views::schedules::TENANT_ATTRIBUTE;
 pub(crate) use steward_server::views::schedules::TICK_WORKFLOW as WORKFLOW_TYPE;
 use steward_server::views::schedules::mark::ScheduleMark;
-use steward_server::views::schedules::{MATTER_ATTRIBUTE, TENANT_ATTRIBUTE};
 use steward_vault::files::identity::VaultIdentity;
+use steward_workflows::MATTER_ATTRIBUTE;
 pub(crate) use steward_workflows::SCHEDULE_PREFIX as ID_PREFIX;
 pub(crate) use steward_workflows::schedule_id;
 use temporalio_common::protos::temporal::api::common::v1::{Payload, Payloads, SearchAttributes, WorkflowType};
@@ -70,7 +70,7 @@ pub(super) fn build_schedule(
 ) -> spb::Schedule {
     let action = NewWorkflowExecutionInfo {
         workflow_id: settings.names.qualify_id(id),
-        search_attributes: build_attributes(&settings.names, arguments.first()),
+        search_attributes: build_attributes(settings, arguments.first()),
         workflow_type: Some(WorkflowType { name: workflow.to_owned() }),
         task_queue: Some(TaskQueue {
             name: settings.task_queue.clone(),
@@ -94,13 +94,16 @@ pub(super) fn build_schedule(
     }
 }
 
-/// The search attributes of a tenant's schedule and its runs; `None` for a vault alone. `matter` is the argument of a
-/// tick. They help people to search the Temporal UI. Nothing relies on them alone.
-fn build_attributes(names: &VaultNames, matter: Option<&Payload>) -> Option<SearchAttributes> {
-    let tenant = build_json_payload(names.tenant()?.as_str());
-    let matter = matter.map(|matter| (MATTER_ATTRIBUTE.to_owned(), matter.clone()));
-    let indexed_fields = [(TENANT_ATTRIBUTE.to_owned(), tenant)].into_iter().chain(matter).collect();
-    Some(SearchAttributes { indexed_fields })
+/// The search attributes of a schedule and its runs. `matter` is the argument of a tick. They help people to search the
+/// Temporal UI. Nothing relies on them alone.
+fn build_attributes(settings: &ScheduleSettings, matter: Option<&Payload>) -> Option<SearchAttributes> {
+    let tenant = settings.names.tenant().map(|tenant| (TENANT_ATTRIBUTE, build_json_payload(tenant.as_str())));
+    // The namespace of a fleet was prepared for both.
+    let has_matter = settings.has_search_attributes || tenant.is_some();
+    let matter = matter.filter(|_| has_matter).map(|matter| (MATTER_ATTRIBUTE, matter.clone()));
+    let indexed_fields: HashMap<String, Payload> =
+        tenant.into_iter().chain(matter).map(|(name, value)| (name.to_owned(), value)).collect();
+    (!indexed_fields.is_empty()).then_some(SearchAttributes { indexed_fields })
 }
 
 /// Sets the interval, the phase and the catch-up window of a schedule, and nothing else.

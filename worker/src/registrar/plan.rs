@@ -19,12 +19,12 @@ pub(crate) use budget::RefusedDeletions;
 use foreign::{explain_foreign_schedule, is_ours};
 use moved::{find_former_schedule, find_pause_left_behind, plan_moved_schedule};
 use pause::plan_pause;
-pub(crate) use pause::{DONE_NOTE, DRAINED_NOTE, REOPENED_NOTE};
+pub(crate) use pause::{CREATED_NOTE, DONE_NOTE, DRAINED_NOTE, REOPENED_NOTE, replace_own_note};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::record::path::RecordPath;
 use steward_server::views::schedules::mark::ScheduleMark;
-pub(crate) use steward_server::views::schedules::{DRAIN_NOTE, is_our_pause};
+pub(crate) use steward_server::views::schedules::{DRAIN_NOTE, is_drain_pause, is_our_pause};
 use temporalio_common::protos::temporal::api::schedule::v1::Schedule;
 
 /// The state of a matter, as far as its schedule is concerned.
@@ -285,7 +285,7 @@ fn plan_existing_schedule(
         MatterScheduleStatus::Unreadable => {
             let verb = match (settings.draining, schedule.paused) {
                 (true, false) => ScheduleStepVerb::Drain,
-                (false, true) if schedule.note == DRAIN_NOTE => ScheduleStepVerb::Resume,
+                (false, true) if is_drain_pause(&schedule.note) => ScheduleStepVerb::Resume,
                 _ => ScheduleStepVerb::Keep { why: format!("{} cannot be read", matter.path) },
             };
             return plan.push_step(id, matter, verb);

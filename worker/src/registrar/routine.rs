@@ -9,7 +9,7 @@ use super::ScheduleSettings;
 use super::apply;
 use super::edit::ScheduleEditOutcome;
 use super::facts::{self, ScheduleFacts};
-use super::plan::{DRAIN_NOTE, SchedulePlan, ScheduleStepVerb, is_our_pause};
+use super::plan::{SchedulePlan, ScheduleStepVerb, is_drain_pause, is_our_pause};
 use super::server::RegistrarError;
 use serde::Serialize;
 use std::time::Duration;
@@ -138,7 +138,7 @@ impl ScheduleRegistrar {
         let state = found.state.clone().unwrap_or_default();
         match (self.settings.draining, state.paused) {
             (true, false) => return Ok(Some(ScheduleStepVerb::Drain)),
-            (false, true) if state.notes == DRAIN_NOTE => return Ok(Some(ScheduleStepVerb::Resume)),
+            (false, true) if is_drain_pause(&state.notes) => return Ok(Some(ScheduleStepVerb::Resume)),
             _ => {}
         }
         if !wanted {

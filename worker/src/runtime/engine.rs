@@ -29,7 +29,8 @@ use crate::registrar::{SchedulePlan, ScheduleRegistrar, ScheduleTriggerOutcome};
 use crate::runtime::sdk_workers::{self, VaultWorkerActivities, WorkerContext, WorkerRole};
 use crate::runtime::streams::StreamContext;
 use crate::runtime::timestamps::{self, TimestampWriter};
-use crate::temporal::note;
+use crate::temporal::note::{self, ServerEndpoint};
+use crate::temporal::search_attributes;
 use crate::temporal::start_retry::retry_unanswered;
 use chrono::Utc;
 use std::sync::Arc;
@@ -48,6 +49,7 @@ use steward_activities::wiki::reader::DocumentReader;
 use steward_activities::wiki::writer::WikiWriter;
 use steward_domain::gates::mode::Mode;
 use steward_domain::record::path::RecordPath;
+use steward_domain::steward::tick::RunDisplay;
 use steward_fleet::VaultOwnership;
 use steward_server::http::pulse::LoopPulse;
 use steward_server::temporal::resolve::ResolutionClient;
@@ -78,6 +80,7 @@ pub(crate) fn start_vault_worker(
     context: &WorkerContext,
     parts: &OpenedVault,
     intervals: mpsc::UnboundedSender<NewInterval>,
+    display: RunDisplay,
 ) -> anyhow::Result<JoinHandle<()>> {
     let settings = VaultSettings {
         policy: config.policy.clone(),
@@ -86,6 +89,7 @@ pub(crate) fn start_vault_worker(
         keep_events_days: config.keep_events_days,
         live_per_source_day: config.live_per_source_day,
         reversal_budget: config.reversal_budget,
+        display,
     };
     let vault = VaultContext::new(Arc::clone(&parts.writer), Arc::clone(&parts.index), settings)
         .with_ownership(parts.ownership.clone());
@@ -118,6 +122,12 @@ pub(crate) fn start_vault_worker(
     sdk_workers::start_worker(context, WorkerRole::Vault(Box::new(activities)))
 }
 
+/// The address at which a browser reaches the dashboard of a vault, if one runs.
+fn find_dashboard(config: &StewardConfig, root: &VaultRoot) -> anyhow::Result<Option<String>> {
+    let endpoint = ServerEndpoint::find_for_vault(root, &config.state_dir()?);
+    Ok(endpoint.map(|endpoint| endpoint.build_address(!config.trusted_proxies.is_empty())))
+}
+
 /// Starts the workers, the loops and the schedules of a vault.
 ///
 /// `private_server` says whether this process started the Temporal server.
@@ -136,11 +146,14 @@ pub(crate) async fn start_engine(
         parts.index.cursors().mark_shadow_decisions(Utc::now()).await?;
     }
     let (intervals, new_intervals) = mpsc::unbounded_channel();
-    let threads = vec![start_vault_worker(config, context, &parts, intervals)?];
+    let has_search_attributes = search_attributes::prepare(&context.client, private_server).await;
+    let display = RunDisplay { has_search_attributes, dashboard: find_dashboard(config, parts.writer.root())? };
+    let threads = vec![start_vault_worker(config, context, &parts, intervals, display)?];
     let owner = Some(parts.writer.identity().clone());
-    let registrar =
-        desired::build_registrar(context.client.clone(), config, owner, |s| s.private_server = private_server)
-            .with_ownership(parts.ownership.clone());
+    let registrar = desired::build_registrar(context.client.clone(), config, owner, |settings| {
+        (settings.private_server, settings.has_search_attributes) = (private_server, has_search_attributes);
+    })
+    .with_ownership(parts.ownership.clone());
     // Thousands of schedules take minutes. A process that is asked to stop meanwhile leaves the rest to the next one.
     let mut stop = context.stop.clone();
     let (registered, behind) = tokio::select! {

@@ -25,7 +25,7 @@ use steward_domain::record::entity::Instinct;
 use steward_domain::record::frontmatter::{self, FieldEdit};
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::signal::source_key;
-use steward_domain::steward::tick::Cadence;
+use steward_domain::steward::tick::{Cadence, RunDisplay};
 use steward_domain::trust::demotion::REVERSAL_BUDGET;
 use steward_vault::action::resolve::ResolvedAction;
 use steward_vault::action::writer::{ActionReceipt, VaultWriter};
@@ -58,6 +58,7 @@ impl SimulatedVault {
             keep_events_days: KEEP_EVENTS_DAYS,
             live_per_source_day: LIVE_PER_SOURCE_DAY,
             reversal_budget: REVERSAL_BUDGET,
+            display: RunDisplay::default(),
         };
         let context = VaultContext::new(Arc::new(writer.with_index(&index)), Arc::new(index), settings);
         Ok(Self { dir: dir.to_owned(), context, observations: BTreeMap::new() })

@@ -41,8 +41,8 @@ impl ResolveWorkflow {
         let input = argument.into_value("an object with the keys kind, action and by").map_err(permanent_failure)?;
         // The details are shown as Markdown, and both the id and the message hold untrusted text.
         let resolution = format!("{} {}", input.kind.as_str(), plain_text::escape_one_line(&input.action));
-        let output =
-            ctx.execute_local_activity(VaultActivities::answer, input, local_activity_options("answer")).await?;
+        let options = local_activity_options(&resolution);
+        let output = ctx.execute_local_activity(VaultActivities::answer, input, options).await?;
         let output = settle_tracker_debt(ctx, output).await;
         ctx.set_current_details(match &output {
             ResolveOutput::Done { target, record, tracker, lowered, .. } => {

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use steward_domain::action::audit::ResolverKind;
 use steward_domain::action::plan::ActionId;
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
+use steward_domain::record::plain_text::escape_one_line;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{WorkflowContext, WorkflowResult};
 
@@ -139,7 +140,8 @@ async fn resolve_one(
         batch_id: Some(batch.batch_id.clone()),
         resolved_by: ResolverKind::Human,
     };
-    Ok(ctx.execute_local_activity(VaultActivities::answer, input, local_activity_options("answer")).await?)
+    let options = local_activity_options(&format!("{} {}", batch.kind.as_str(), escape_one_line(action)));
+    Ok(ctx.execute_local_activity(VaultActivities::answer, input, options).await?)
 }
 
 fn validate_actions(input: &ResolveBatchInput) -> Result<Vec<String>, String> {

@@ -33,8 +33,9 @@ impl PurgeWorkflow {
         let mut all = PurgeOutput { gone: 0, more: true };
         for _ in 0..STEPS {
             let input = PurgeInput { limit: STEP };
-            let step =
-                ctx.execute_local_activity(VaultActivities::purge, input, local_activity_options("purge")).await?;
+            let step = ctx
+                .execute_local_activity(VaultActivities::purge, input, local_activity_options("purge old events"))
+                .await?;
             all = PurgeOutput { gone: all.gone + step.gone, more: step.more };
             if !step.more {
                 break;

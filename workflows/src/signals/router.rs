@@ -92,7 +92,8 @@ impl RouterWorkflow {
         for _ in 0..MAX_ROUNDS {
             let input = RouteInput { limit: ROUND };
             report.add_round(
-                ctx.execute_local_activity(VaultActivities::route, input, local_activity_options("route")).await?,
+                ctx.execute_local_activity(VaultActivities::route, input, local_activity_options("route new signals"))
+                    .await?,
             );
             let elapsed = |start: SystemTime| ctx.workflow_time().and_then(|now| now.duration_since(start).ok());
             let late = started.and_then(elapsed).is_some_and(|elapsed| elapsed > START_NO_LATER);

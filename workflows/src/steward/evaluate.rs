@@ -6,6 +6,7 @@
 //! answer.
 
 use crate::activities::{ApplyInput, ApplyOutput, ClerkActivities, JudgeInput, SettleCallInput, VaultActivities};
+use crate::steward::run_details::summarize_step;
 use crate::steward::tick::{StewardWorkflow, local_activity_options};
 use std::time::{Duration, SystemTime};
 use steward_domain::action::audit::WorkflowRef;
@@ -124,11 +125,12 @@ async fn reserve_call(
         sources: CallSource::from_evidence(&question.evidence),
         tokens: question.estimate_tokens(),
     };
+    let summary = summarize_step("reserve a call for", &question.subject.task);
     let outcome = if VaultNames::is_tenant_queue(ctx.task_queue()) {
         // A fleet's reservation is good for seconds, and commands wait while a local activity of the run is under way.
-        ctx.execute_activity(VaultActivities::reserve, request, reserve_options()).await
+        ctx.execute_activity(VaultActivities::reserve, request, reserve_options(summary)).await
     } else {
-        ctx.execute_local_activity(VaultActivities::reserve, request, local_activity_options("reserve")).await
+        ctx.execute_local_activity(VaultActivities::reserve, request, local_activity_options(&summary)).await
     };
     match outcome {
         Ok(ReserveOutcome::Reserved(reservation)) => Ok(reservation),
@@ -140,10 +142,10 @@ async fn reserve_call(
 }
 
 /// A reservation is asked for once: another try would spend another call of the provider.
-fn reserve_options() -> ActivityOptions {
+fn reserve_options(summary: String) -> ActivityOptions {
     ActivityOptions::with_schedule_to_close_timeout(RESERVE_TIMEOUT)
         .retry_policy(RetryPolicy::builder().maximum_attempts(1).build())
-        .summary("reserve".to_owned())
+        .summary(summary)
         .build()
 }
 
@@ -154,7 +156,7 @@ async fn ask_clerk(ctx: &WorkflowContext<StewardWorkflow>, input: JudgeInput) ->
         .task_queue(crate::clerk_queue(ctx.task_queue()))
         .heartbeat_timeout(CLERK_HEARTBEAT_TIMEOUT)
         .retry_policy(once)
-        .summary(format!("ask about {}", input.question.subject.task))
+        .summary(summarize_step("ask about", &input.question.subject.task))
         .build();
     ctx.execute_activity(ClerkActivities::judge, input, options).await.map_err(|e| e.to_string())
 }
@@ -184,7 +186,8 @@ async fn settle_call(
         Ok(ClerkReply { outcome: ClerkCallOutcome::Failed { .. }, .. }) | Err(_) => SettlementOutcome::Failed,
     };
     let input = SettleCallInput { settlement: Settlement { call_id, outcome }, answer: answered };
-    let _ = ctx.execute_local_activity(VaultActivities::settle, input, local_activity_options("settle")).await;
+    let options = local_activity_options(&summarize_step("settle the call for", &question.subject.task));
+    let _ = ctx.execute_local_activity(VaultActivities::settle, input, options).await;
 }
 
 async fn apply_verdict(
@@ -218,7 +221,8 @@ async fn apply_verdict(
         },
         had_signals: !check.question.evidence.is_empty(),
     };
-    match ctx.execute_local_activity(VaultActivities::apply, input, local_activity_options("apply")).await {
+    let options = local_activity_options(&summarize_step("apply the decision on", &subject.task));
+    match ctx.execute_local_activity(VaultActivities::apply, input, options).await {
         Ok(ApplyOutput::Filed { action_id, disposition, .. }) => TaskCheckOutcome::Decided {
             decision: verdict.decision,
             confidence: verdict.confidence,

@@ -4,17 +4,21 @@
 //! eight at once, the oldest first, within the run's time and until a stop. A record that a person changed meanwhile
 //! is observed and judged again, and must not be overwritten.
 
-use crate::CALLER_MEMO;
 use crate::activities::{ObserveInput, VaultActivities};
 use crate::argument::WorkflowArgument;
 use crate::steward::evaluate::{EvaluationRound, evaluate_task};
+use crate::steward::run_details::{describe_tick, list_outcome_attributes, summarize_step};
+use crate::{CALLER_MEMO, MATTER_ATTRIBUTE};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Duration;
 use steward_domain::record::path::{RecordKind, RecordPath};
-use steward_domain::steward::tick::{MatterObservation, TaskCheck, TaskCheckOutcome, TaskCheckReport, TickReport};
+use steward_domain::steward::tick::{
+    MatterObservation, RunDisplay, TaskCheck, TaskCheckOutcome, TaskCheckReport, TickReport,
+};
 use temporalio_common::ActivityCloseTimeouts;
 use temporalio_common::error::ApplicationFailure;
+use temporalio_common::search_attributes::SearchAttributeKey;
 use temporalio_macros::{workflow, workflow_methods};
 use temporalio_workflow::{
     ActivityOptions, LocalActivityOptions, RetryPolicy, WorkflowContext, WorkflowResult, join_all,
@@ -28,6 +32,8 @@ const MAX_ROUNDS: u32 = 3;
 const START_NO_LATER: Duration = Duration::from_secs(200);
 /// Longest time of all tries of a long activity together: 1 h.
 const ALL_TRIES: Duration = Duration::from_secs(3_600);
+/// The attribute by which a person finds the runs of one matter.
+const MATTER_KEY: SearchAttributeKey<String> = SearchAttributeKey::keyword(MATTER_ATTRIBUTE);
 /// A process without a heartbeat for this long counts as dead: 10 s.
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -53,11 +59,13 @@ impl StewardWorkflow {
         let caller_says_shadow = caller.as_deref() == Some("shadow");
         let started = ctx.workflow_time();
         let mut report = TickReport { matter: matter.to_string(), ..TickReport::default() };
+        let mut display = RunDisplay::default();
         for number in 1..=MAX_ROUNDS {
             let check_id = format!("{}/{number}", ctx.run_id());
             let input = ObserveInput { matter: matter.clone(), check_id: check_id.clone() };
-            let mut observation =
-                ctx.execute_local_activity(VaultActivities::observe, input, local_activity_options("check")).await?;
+            let options = local_activity_options(&summarize_step("check", &matter));
+            let mut observation = ctx.execute_local_activity(VaultActivities::observe, input, options).await?;
+            display = std::mem::take(&mut observation.display);
             let checks = std::mem::take(&mut observation.task_checks);
             record_observation(&mut report, &observation);
             let (policy, note, limit) = (observation.policy, observation.matter_policy, START_NO_LATER);
@@ -76,11 +84,17 @@ impl StewardWorkflow {
             ctx.execute_local_activity(
                 VaultActivities::release,
                 ctx.run_id().to_owned(),
-                local_activity_options("release"),
+                local_activity_options("release calls that were not made"),
             )
             .await?;
         }
-        ctx.set_current_details(describe_tick(&report));
+        if display.has_search_attributes && !report.evaluated.is_empty() {
+            // A schedule that was made before the server had the attributes starts its runs without one.
+            let known = ctx.search_attributes().get(&MATTER_KEY);
+            let of_matter = known.is_none().then(|| MATTER_KEY.value_set(report.matter.clone()));
+            ctx.upsert_search_attributes(list_outcome_attributes(&report).into_iter().chain(of_matter));
+        }
+        ctx.set_current_details(describe_tick(&report, &display));
         Ok(report)
     }
 }
@@ -181,34 +195,4 @@ fn merge_task_reports(report: &mut TickReport, reports: Vec<TaskCheckReport>) {
         report.evaluated.retain(|t| t.task != task.task);
         report.evaluated.push(task);
     }
-}
-
-fn describe_tick(report: &TickReport) -> String {
-    let mut lines = vec![format!(
-        "{} evaluated, {} quiet, {} skipped, {} signals; next in {} s",
-        report.evaluated.len(),
-        report.quiet,
-        report.skipped.values().sum::<u32>(),
-        report.signals,
-        report.interval_seconds
-    )];
-    for task in &report.evaluated {
-        lines.push(match &task.ended {
-            TaskCheckOutcome::Decided { decision, confidence, disposition, action_id } => {
-                format!(
-                    "- {}: {} {confidence:.2}, {}, `{action_id}`",
-                    task.task,
-                    decision.as_str(),
-                    disposition.as_str()
-                )
-            }
-            TaskCheckOutcome::RateGuarded { .. } => format!("- {}: rate guarded", task.task),
-            TaskCheckOutcome::ClerkFailed { .. } => format!("- {}: no answer from the clerk", task.task),
-            TaskCheckOutcome::ChangedMeanwhile => format!("- {}: changed meanwhile", task.task),
-            TaskCheckOutcome::NoTimeLeft => format!("- {}: no time left", task.task),
-            TaskCheckOutcome::Stopped => format!("- {}: stopped", task.task),
-            TaskCheckOutcome::Error { .. } => format!("- {}: error", task.task),
-        });
-    }
-    lines.join("\n")
 }

@@ -63,8 +63,13 @@ impl ReversalCalibrationWorkflow {
         none.into_value("no argument").map_err(permanent_failure)?;
         // The undo that is one too many demotes by itself. This check is needed as well, because time alone may carry a
         // rate over its budget.
-        let demoted =
-            ctx.execute_local_activity(VaultActivities::step_back, (), local_activity_options("demote")).await?;
+        let demoted = ctx
+            .execute_local_activity(
+                VaultActivities::step_back,
+                (),
+                local_activity_options("demote what was undone too often"),
+            )
+            .await?;
         let calibrated = ctx.execute_activity(VaultActivities::calibrate, (), calibrate_options()).await?;
         let output = CalibrateOutput { lowered: calibrated.lowered + demoted, ..calibrated };
         ctx.set_current_details(describe_calibration(&output));

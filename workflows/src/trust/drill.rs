@@ -39,7 +39,9 @@ impl ReversibilityDrillWorkflow {
     #[run(name = "ReversibilityDrillWorkflow")]
     pub async fn run(ctx: &mut WorkflowContext<Self>, none: WorkflowArgument<()>) -> WorkflowResult<DrillOutput> {
         none.into_value("no argument").map_err(permanent_failure)?;
-        let report = ctx.execute_local_activity(VaultActivities::drill, (), local_activity_options("drill")).await?;
+        let report = ctx
+            .execute_local_activity(VaultActivities::drill, (), local_activity_options("undo a canary of each class"))
+            .await?;
         let restored = report.restored.len();
         let failures = report.broken.iter().map(|(class, why)| format!("; {} is not: {why}", class.as_str()));
         let failures: String = failures.collect();

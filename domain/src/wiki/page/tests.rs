@@ -38,8 +38,8 @@ fn an_earlier_draft_is_read_with_warnings() {
     assert!(read.findings.iter().all(|finding| finding.severity == Severity::Warn));
     let page = read.page.unwrap();
     assert_eq!(
-        (page.kind.as_str(), page.sources),
-        ("concept", vec!["2024-03-02-lease".to_owned(), "lease".to_owned()])
+        (page.kind.as_str(), page.sources.as_slice()),
+        ("concept", ["2024-03-02-lease".to_owned(), "lease".to_owned()].as_slice())
     );
     assert_eq!(page.summary, "The first sentence.");
     let bad = read_page("a.md", text.replace("type: concept", "type: Bad Kind").as_bytes());
@@ -136,8 +136,8 @@ fn the_head_of_a_file_says_what_its_page_says() {
             topic: page.topic().to_owned(),
             updated_at: updated_at(&page),
             is_pinned: page.is_pinned(),
-            kind: page.kind,
-            title: page.title,
+            kind: page.kind.clone(),
+            title: page.title.clone(),
         });
         pages += usize::from(expected.is_some());
         assert_eq!(head, expected, "{text}");

@@ -157,7 +157,7 @@ fn the_page_shows_claims_with_their_marks_and_the_words_of_the_model_as_plain_te
 #[test]
 fn a_page_that_the_rules_would_refuse_shows_names_alone_and_a_long_one_is_cut() {
     let mut pages = pages();
-    pages[2].title = "Release v1.2 `rm`".to_owned();
+    pages[2] = page("water", "concept", "Release v1.2 `rm`", "The stopcock is closed in winter.");
     let mut review = review(&pages);
     let rendered = render_review(&review, &pages, Some(&|_: &Anchor| true));
     assert!(rendered.text.contains("- [[water]] does not link [[plot-12|Plot 12]]"), "{}", rendered.text);

@@ -68,7 +68,7 @@ fn the_index_does_not_show_the_side_that_is_gone() {
         let settled = settle(page, &old.label, keep).unwrap();
         let read = read_page("entities/plot-12.md", settled.text.as_bytes()).page.unwrap();
         assert_eq!(read.aliases, ["twelve"]);
-        read.summary
+        read.summary.clone()
     };
     let page = summed("The lease ends in 2027.");
     assert_eq!(summary(&page, &new.label), "it ends in 2029.");

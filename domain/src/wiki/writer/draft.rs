@@ -296,7 +296,7 @@ impl<'a> RunDraft<'a> {
         let text = add_side(&page, body.text, dispute.claim.trim().trim_matches(['[', ']', '^']), &side)?;
         let text = self.render_changed(&page, &text, std::iter::once(&anchor))?;
         let reply = self.set_page(&page.file, text)?;
-        self.disputed.insert(page.file);
+        self.disputed.insert(page.file.clone());
         Ok(reply)
     }
 

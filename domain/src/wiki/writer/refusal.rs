@@ -66,6 +66,10 @@ impl DraftRefusal {
             }
             RunFault::BlockChanged => format!("error: what stands on the page stays: {problem}"),
             RunFault::CodeNotInSource => format!("error: not in source: say it in prose or leave it out: {problem}"),
+            RunFault::ClaimUnanchored => {
+                format!("error: {}: {}", fault.explain(), problem.trim_start_matches("it has no source: "))
+            }
+            RunFault::NoFootnote => format!("error: {}", fault.explain()),
             fault => format!("error: {}: {problem}", fault.explain()),
         };
         let fault = match fault {

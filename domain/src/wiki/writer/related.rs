@@ -105,7 +105,7 @@ mod tests {
         let found = find_related(&pages, text, &[]);
         assert_eq!((found.offered, found.others.len(), found.others[0]), (vec![2, 1], 41, 3));
         assert_eq!(find_related(&[], text, &[]), RelatedPages::default());
-        pages[10].sources.push("old-letter".to_owned());
+        pages[10] = page("p-6", "Other 6\nsources: [old-letter]", "concept", "the council letter common");
         assert_eq!(find_related(&pages, text, &["old-letter"]).offered, [2, 10, 1]);
     }
 }

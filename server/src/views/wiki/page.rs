@@ -98,12 +98,12 @@ pub fn find_wiki_page(root: &VaultRoot, wiki: &str, name: &str) -> Result<Option
         wiki: wiki.to_owned(),
         updated_at: page.document.fields().get("updated_at").and_then(Value::as_str).map(str::to_owned),
         text: page.document.body().trim().to_owned(),
-        file: page.file,
-        slug: page.slug,
-        kind: page.kind,
-        title: page.title,
+        file: page.file.clone(),
+        slug: page.slug.clone(),
+        kind: page.kind.clone(),
+        title: page.title.clone(),
         confidence: page.confidence,
-        tags: page.tags,
+        tags: page.tags.clone(),
         claims: claims.into_iter().map(show_claim).collect(),
     }))
 }

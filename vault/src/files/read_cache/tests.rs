@@ -39,7 +39,7 @@ fn prepare() -> (tempfile::TempDir, ReadCache) {
 
 fn read_titles(dir: &Path, cache: &ReadCache) -> Vec<String> {
     let contents = WikiFolder::open(dir).unwrap().read_changed(cache);
-    contents.pages.into_iter().map(|page| page.title).collect()
+    contents.pages.iter().map(|page| page.title.clone()).collect()
 }
 
 #[test]

@@ -22,7 +22,7 @@ use steward_domain::gates::matter_policy::MatterPolicy;
 use steward_domain::gates::mode::{Ceiling, DecisionPolicy};
 use steward_domain::record::entity::RecordState;
 use steward_domain::record::path::{RecordKind, RecordPath};
-use steward_domain::steward::tick::{Cadence, MatterObservation, TaskSkipReason, check_due, needs_clerk};
+use steward_domain::steward::tick::{Cadence, MatterObservation, RunDisplay, TaskSkipReason, check_due, needs_clerk};
 
 /// The most bytes of JSON for the checks of one tick: 1 MB; the rest stays due. Temporal accepts no payload over 2
 /// MB, and cached answers are added later.
@@ -266,6 +266,7 @@ fn empty_observation(query: &ObservationQuery, streak: u32) -> MatterObservation
         streak,
         interval_seconds: query.cadence.matter_interval_seconds(streak),
         problems: Vec::new(),
+        display: RunDisplay::default(),
     }
 }
 

@@ -143,11 +143,11 @@ fn read_rows(wiki: &WikiFolder, file: &str, stat: FileStat) -> PageRows {
             .map(|page| list_page_words(page).collect::<Vec<_>>().join(" ")),
         page: page.map(|page| PageColumns {
             names: std::iter::once(&page.title).chain(&page.aliases).map(|name| name.to_lowercase()).collect(),
-            slug: page.slug,
-            kind: page.kind,
-            title: page.title,
-            summary: page.summary,
-            tags: page.tags,
+            slug: page.slug.clone(),
+            kind: page.kind.clone(),
+            title: page.title.clone(),
+            summary: page.summary.clone(),
+            tags: page.tags.clone(),
         }),
     }
 }

@@ -24,7 +24,7 @@ const HEALTH_CHECK: &str = "health check";
 
 /// What a run did with the pages that its writer was offered.
 pub(super) fn find_coverage(plan: &StagedPlan, files: &[RunFile]) -> Option<RunCoverage> {
-    let slug = |file: &RunFile| Some(read_page(file.path.file(), file.after.as_ref()?).page?.slug);
+    let slug = |file: &RunFile| Some(read_page(file.path.file(), file.after.as_ref()?).page?.slug.clone());
     measure_coverage(plan, &files.iter().filter_map(slug).collect())
 }
 
@@ -108,7 +108,7 @@ pub(super) fn describe_report(
             None => title.map_or_else(|| meta.run.to_string(), Clone::clone),
         },
     };
-    let slugs: Vec<String> = pages.into_iter().map(|page| page.slug).collect();
+    let slugs: Vec<String> = pages.iter().map(|page| page.slug.clone()).collect();
     let known: BTreeSet<&str> =
         wiki.state.pages.iter().map(|page| &page.slug).chain(&slugs).map(String::as_str).collect();
     let graph = wiki.state.texts.graph.as_deref();

@@ -9,10 +9,10 @@ use crate::registrar::NamespaceConflict;
 use crate::registrar::desired;
 use crate::temporal::note::{HolderRecord, VaultHolder};
 use crate::temporal::ports::{PortChoice, ServerPortChoices};
-use crate::temporal::{self, pollers};
+use crate::temporal::{self, pollers, search_attributes};
 use chrono::{TimeDelta, Utc};
 use steward_workflows::clerk_queue;
-use temporalio_client::Client;
+use temporalio_client::{Client, NamespacedClient};
 use temporalio_common::protos::temporal::api::enums::v1::TaskQueueType;
 
 /// How far our clock may differ from the times of the vault's files and from the clocks of the servers: 5 s.
@@ -41,6 +41,7 @@ pub(super) async fn check_server(
                 findings.add_fault("namespace", format_causes(&e));
             }
             check_server_clock(&client, findings).await;
+            check_search_attributes(&client, findings).await;
             return Some(client);
         }
         Ok(_) => {
@@ -48,6 +49,21 @@ pub(super) async fn check_server(
         }
     }
     None
+}
+
+/// Checks that people can search the Temporal UI for matters and outcomes. Nothing else needs the attributes.
+async fn check_search_attributes(client: &Client, findings: &mut DoctorFindings) {
+    let found = match search_attributes::list_missing(client).await {
+        Ok(missing) if missing.is_empty() => {
+            return findings.add_ok("search", "the Temporal UI finds runs by matter and outcome");
+        }
+        Ok(missing) => {
+            let command = search_attributes::describe_command(&client.namespace(), &missing);
+            format!("run `{command}`, then start Steward again")
+        }
+        Err(status) => format!("the server does not list its search attributes ({})", status.message()),
+    };
+    findings.add_note("search", format!("the Temporal UI cannot find runs by matter and outcome: {found}"));
 }
 
 /// Reports a port that `steward up` will take. Only a port that a person set can be wrong.

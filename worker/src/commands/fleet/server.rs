@@ -4,17 +4,16 @@
 //! It uses the server of `TEMPORAL_ADDRESS` alone. Each schedule is checked by its id and its vault before it is deleted.
 
 use crate::temporal;
+use crate::temporal::search_attributes::{self, AttributeType, RUN_ATTRIBUTES};
 use anyhow::{Context, bail};
 use chrono::Utc;
-use std::collections::HashMap;
 use std::time::Duration;
 use steward_domain::fleet::TenantId;
 use steward_domain::fleet::names::VaultNames;
-use steward_server::views::schedules::{self, MATTER_ATTRIBUTE, SCHEDULE_ID_PREFIX, TENANT_ATTRIBUTE};
+use steward_server::views::schedules::{self, SCHEDULE_ID_PREFIX, TENANT_ATTRIBUTE};
 use temporalio_client::tonic::{Code, IntoRequest};
 use temporalio_client::{Client, NamespacedClient};
 use temporalio_common::protos::temporal::api::enums::v1::IndexedValueType;
-use temporalio_common::protos::temporal::api::operatorservice::v1::AddSearchAttributesRequest;
 use temporalio_common::protos::temporal::api::workflowservice::v1 as svc;
 
 /// How long histories are kept: 3 days.
@@ -32,26 +31,19 @@ pub(super) async fn prepare_namespace() -> anyhow::Result<String> {
         workflow_execution_retention_period: RETENTION.try_into().ok(),
         ..Default::default()
     };
+    let attributes: Vec<AttributeType> =
+        std::iter::once((TENANT_ATTRIBUTE, IndexedValueType::Keyword)).chain(RUN_ATTRIBUTES).collect();
     let by_hand = || {
-        format!(
-            "create it by hand: a namespace `{namespace}` with 3 days of retention, and the search attributes {TENANT_ATTRIBUTE} and \
-             {MATTER_ATTRIBUTE}, both Keyword, as with `temporal operator search-attribute create --namespace {namespace} \
-             --name {TENANT_ATTRIBUTE} --type Keyword --name {MATTER_ATTRIBUTE} --type Keyword`"
-        )
+        let command = search_attributes::describe_command(&namespace, &attributes);
+        format!("create it by hand: a namespace `{namespace}` with 3 days of retention, then `{command}`")
     };
     match client.connection().workflow_service().register_namespace(register.into_request()).await {
         Ok(_) => {}
         Err(status) if status.code() == Code::AlreadyExists => {}
         Err(status) => return Err(anyhow::Error::from(status)).with_context(by_hand),
     }
-    let keyword = i32::from(IndexedValueType::Keyword);
-    let attributes = [TENANT_ATTRIBUTE, MATTER_ATTRIBUTE].map(|name| (name.to_owned(), keyword));
-    let add = AddSearchAttributesRequest { search_attributes: HashMap::from(attributes), namespace: namespace.clone() };
-    match client.connection().operator_service().add_search_attributes(add.into_request()).await {
-        Ok(_) => Ok(namespace),
-        Err(status) if status.code() == Code::AlreadyExists => Ok(namespace),
-        Err(status) => Err(anyhow::Error::from(status)).with_context(by_hand),
-    }
+    search_attributes::add(&client, &attributes).await.with_context(by_hand)?;
+    Ok(namespace)
 }
 
 /// Lists the ids of a tenant's schedules, which name its vault.

@@ -14,6 +14,7 @@ use crate::temporal::{self, HOLDER_PATIENCE, LOOK_AGAIN};
 use anyhow::Context;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use steward_domain::steward::tick::RunDisplay;
 use steward_server::temporal::resolve::{ResolutionClient, ResolutionRequestError};
 use steward_vault::action::writer::LockError;
 use tokio::sync::{mpsc, watch};
@@ -97,7 +98,7 @@ impl StandaloneService<'_> {
             sdk_workers::create_worker_context(config, connected, telemetry.build_runtime_options()?, stop)?;
         // There are no schedules here whose interval could change.
         let (intervals, _) = mpsc::unbounded_channel();
-        let worker = engine::start_vault_worker(config, &context, &parts, intervals)?;
+        let worker = engine::start_vault_worker(config, &context, &parts, intervals, RunDisplay::default())?;
         let resolutions = ResolutionClient::new(context.client.clone(), config.vault_names(), &config.task_queue, None);
         let output = tokio::select! {
             output = request(resolutions) => output.map_err(explain_error),

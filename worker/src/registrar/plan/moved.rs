@@ -3,7 +3,10 @@
 //! The new schedule gets the pause and the note of the old one, because both belong to a person. It must not create or
 //! delete anything itself.
 
-use super::{DONE_NOTE, DRAIN_NOTE, KnownSchedule, MatterScheduleStatus, SchedulePlan, ScheduleStepVerb, WantedMatter};
+use super::{
+    CREATED_NOTE, DONE_NOTE, DRAIN_NOTE, KnownSchedule, MatterScheduleStatus, SchedulePlan, ScheduleStepVerb,
+    WantedMatter,
+};
 use super::{is_our_pause, is_ours};
 use crate::registrar::{ScheduleSettings, facts};
 use std::collections::BTreeMap;
@@ -47,7 +50,7 @@ pub(super) fn plan_moved_schedule(
         (true, _) => former.note.clone(),
         (false, true) => DONE_NOTE.to_owned(),
         (false, false) if settings.draining => DRAIN_NOTE.to_owned(),
-        (false, false) => String::new(),
+        (false, false) => CREATED_NOTE.to_owned(),
     };
     let paused = by_person || done || settings.draining;
     let verb = ScheduleStepVerb::Move { from_id: former.id.clone(), paused, note, old_stays };

@@ -614,3 +614,18 @@ fn a_paused_schedule_waits_for_a_matter_whose_note_is_gone() {
         assert_eq!(matches!(step.verb, ScheduleStepVerb::Keep { .. }), is_kept, "{note}: {step:?}");
     }
 }
+
+#[test]
+fn what_a_person_wrote_stays_below_the_note_of_steward() {
+    let mut notes = CREATED_NOTE.to_owned();
+    for (own, expected) in [(DONE_NOTE, DONE_NOTE.to_owned()), (REOPENED_NOTE, REOPENED_NOTE.to_owned())] {
+        replace_own_note(&mut notes, own);
+        assert_eq!(notes, expected);
+    }
+    "ask Ann first\n\nand Ben".clone_into(&mut notes);
+    replace_own_note(&mut notes, DRAIN_NOTE);
+    assert!(is_our_pause(&notes) && is_drain_pause(&notes), "{notes}");
+    replace_own_note(&mut notes, DRAINED_NOTE);
+    assert_eq!(notes, format!("{DRAINED_NOTE}\n\nask Ann first\n\nand Ben"));
+    assert!(!is_our_pause(&notes) && !is_our_pause(CREATED_NOTE));
+}

@@ -16,7 +16,7 @@ use steward_domain::steward::clerk::{
     ClerkCallOutcome, ClerkMark, ClerkQuestion, ClerkReply, Judgement, QuestionSubject, Verdict,
 };
 use steward_domain::steward::guard::{GuardCap, GuardRefusal, ReserveOutcome, ReserveRequest};
-use steward_domain::steward::tick::{MatterObservation, TaskCheck};
+use steward_domain::steward::tick::{MatterObservation, RunDisplay, TaskCheck};
 use steward_workflows::activities::{ApplyInput, ApplyOutput, JudgeInput, ObserveInput, SettleCallInput};
 use temporalio_common::ActivityError;
 use temporalio_common::error::ApplicationFailure;
@@ -53,6 +53,7 @@ impl FakeVault {
             streak: 0,
             interval_seconds: 1800,
             problems: Vec::new(),
+            display: RunDisplay::default(),
         })
     }
 

@@ -233,7 +233,7 @@ impl RunDraft<'_> {
                 self.changed.push(file.to_owned());
             }
             let reason = to_one_line(reason).chars().take(MAX_REASON).collect();
-            self.removed.push(RemovedPage { file: file.to_owned(), slug: page.slug, reason });
+            self.removed.push(RemovedPage { file: file.to_owned(), slug: page.slug.clone(), reason });
         }
         Ok(file.to_owned())
     }
