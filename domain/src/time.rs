@@ -43,6 +43,19 @@ pub fn format_seconds(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
+/// Formats how long ago a moment was, in one unit that suits the span.
+#[must_use]
+pub fn format_age(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let seconds = (now - at).num_seconds();
+    let span = |seconds: i64| match seconds {
+        ..90 => format!("{seconds} s"),
+        90..5_400 => format!("{} min", (seconds + 30) / 60),
+        5_400..129_600 => format!("{} h", (seconds + 1_800) / 3_600),
+        _ => format!("{} days", (seconds + 43_200) / 86_400),
+    };
+    if seconds < 0 { format!("in {}", span(-seconds)) } else { format!("{} ago", span(seconds)) }
+}
+
 /// The instant cut to the second.
 #[must_use]
 pub fn truncate_to_seconds(at: DateTime<Utc>) -> DateTime<Utc> {
@@ -74,6 +87,14 @@ pub fn format_compact(at: DateTime<Utc>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ages_are_shown_in_the_unit_that_a_person_would_use() {
+        let now = Utc::now();
+        let age = |seconds| format_age(now - chrono::TimeDelta::seconds(seconds), now);
+        assert_eq!([age(5), age(600), age(7_200), age(172_800)], ["5 s ago", "10 min ago", "2 h ago", "2 days ago"]);
+        assert_eq!(age(-600), "in 10 min");
+    }
 
     #[test]
     fn a_time_without_a_zone_is_utc() {

@@ -9,7 +9,7 @@ pub(crate) mod day;
 pub mod drill;
 pub(crate) mod operator_events;
 pub(crate) mod problems;
-pub(crate) mod quote;
+pub mod quote;
 pub mod record_signals;
 pub(crate) mod revision;
 pub mod schedules;

@@ -3,6 +3,7 @@
 //! It declares arguments only; the modules below [`crate::commands`] run the commands.
 //! Exit codes: 0 done, 1 failed, 2 wrong usage, 3 refused by a rule, 4 something wrong was found.
 
+pub(crate) mod alike;
 mod answers;
 mod backup;
 pub(crate) mod clerk;
@@ -12,11 +13,13 @@ pub(crate) mod mcp;
 mod notes;
 pub(crate) mod output;
 mod streams;
+pub(crate) mod style;
+pub(crate) mod table;
 mod token;
 mod trust;
 pub(crate) mod wiki;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, ColorChoice, Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
 use steward_activities::wiki::reader::READ_DOCUMENT;
@@ -44,6 +47,12 @@ pub(crate) struct Cli {
     /// Print one JSON value instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Show ids, moments and long texts of tables in full, as a pipe gets them
+    #[arg(long, global = true)]
+    pub(crate) long: bool,
+    /// Show states in colour: `auto`, unless NO_COLOR is set; `always`; or `never`
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_possible_values = true)]
+    pub(crate) color: ColorChoice,
     #[command(subcommand)]
     pub(crate) command: CliCommand,
 }
@@ -86,10 +95,13 @@ pub(crate) enum CliCommand {
     /// Show and verify the audit records
     #[command(subcommand, after_help = "Example:\n  steward audit list --limit 20")]
     Audit(AuditCommand),
-    /// Explain a task or matter: its signals, the decision, the gates, and what would change it
-    #[command(after_help = "Examples:\n  steward why pay-rent\n  steward why matter/eagle-farm --json")]
+    /// Explain a task, matter or action: its signals, the decision, the gates, and what would change it
+    #[command(
+        after_help = "Examples:\n  steward why pay-rent\n  steward why 3f9a1c22\n  steward why \"Pay the rent\"\n  \
+        steward why matter/eagle-farm --json"
+    )]
     Why {
-        /// The name of a task, or the path or link of a task or matter
+        /// The name, title, path or link of a task or matter, or the id of an action
         record: String,
     },
     /// Undo a change within 7 days

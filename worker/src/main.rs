@@ -19,6 +19,7 @@ mod temporal;
 
 use clap::Parser;
 use cli::output::{CommandError, CommandExit, CommandOutput};
+use cli::style::TextStyle;
 use cli::{Cli, CliCommand};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         return commands::read_document::run(format);
     }
     let json = cli.json;
+    TextStyle::choose(cli.long, cli.color).install();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(e) => return report_failure(&anyhow::Error::from(e).context("failed to start"), json),

@@ -6,7 +6,6 @@
 use super::build_record_url;
 use super::build_url;
 use super::message::CardMessages;
-use super::moment::format_age;
 use super::note::NoteLinks;
 use crate::views::FactsError;
 use crate::views::VaultViews;
@@ -18,6 +17,7 @@ use serde::de::value::StrDeserializer;
 use steward_domain::action::audit::ActionKind;
 use steward_domain::gates::mode::Ceiling;
 use steward_domain::record::path::RecordPath;
+use steward_domain::time::format_age;
 use steward_domain::time::format_millis;
 use steward_vault::index::ActionRow;
 

@@ -5,7 +5,7 @@
 
 use super::PageError;
 use super::PageFrame;
-use super::moment::{FactValue, WrittenMoment, format_age};
+use super::moment::{FactValue, WrittenMoment};
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
@@ -20,6 +20,7 @@ use axum::http::Uri;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use steward_domain::steward::guard::{GuardStatus, LedgerStatus, WindowFill};
+use steward_domain::time::format_age;
 use steward_vault::gates::stop;
 use steward_vault::index::StreamCount;
 use steward_workflows::clerk_queue;

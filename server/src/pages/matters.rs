@@ -6,7 +6,6 @@
 use super::PageError;
 use super::PageFrame;
 use super::build_url;
-use super::moment::format_age;
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
@@ -18,6 +17,7 @@ use axum::response::Response;
 use chrono::Utc;
 use serde::Deserialize;
 use steward_domain::record::entity::RecordState;
+use steward_domain::time::format_age;
 use steward_vault::index::{MatterCard, MatterFilter};
 
 /// Matters of one page.

@@ -3,11 +3,11 @@
 //! The newest come first. What speaks against is shown, and one message for the change: the one that holds it back, or
 //! else the newest. The others are folded.
 
-use super::moment::format_age;
 use crate::views::action::Action;
 use crate::views::record_signals::RecordSignal;
 use chrono::{DateTime, Utc};
 use steward_domain::signals::stance::SignalStance;
+use steward_domain::time::format_age;
 use steward_domain::time::format_millis;
 
 /// Most messages of a question that are shown before the others are folded. What speaks against a change is never folded.

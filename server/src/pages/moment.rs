@@ -5,6 +5,7 @@
 use askama::filters::HtmlSafe;
 use chrono::{DateTime, Utc};
 use std::fmt;
+use steward_domain::time::format_age;
 
 /// A moment. It displays as an HTML element of digits, letters and its own markup alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,18 +54,6 @@ impl<T: Into<String>> From<T> for FactValue {
     }
 }
 
-/// Formats how long ago a moment was, in one unit that suits the span.
-pub(crate) fn format_age(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
-    let seconds = (now - at).num_seconds();
-    let span = |seconds: i64| match seconds {
-        ..90 => format!("{seconds} s"),
-        90..5_400 => format!("{} min", (seconds + 30) / 60),
-        5_400..129_600 => format!("{} h", (seconds + 1_800) / 3_600),
-        _ => format!("{} days", (seconds + 43_200) / 86_400),
-    };
-    if seconds < 0 { format!("in {}", span(-seconds)) } else { format!("{} ago", span(seconds)) }
-}
-
 /// Formats a moment for a person, in UTC, to the minute.
 fn format_moment(at: DateTime<Utc>) -> String {
     at.format("%-d %b %Y, %H:%M UTC").to_string()
@@ -73,14 +62,6 @@ fn format_moment(at: DateTime<Utc>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ages_are_shown_in_the_unit_that_a_person_would_use() {
-        let now = Utc::now();
-        let age = |seconds| format_age(now - chrono::TimeDelta::seconds(seconds), now);
-        assert_eq!([age(5), age(600), age(7_200), age(172_800)], ["5 s ago", "10 min ago", "2 h ago", "2 days ago"]);
-        assert_eq!(age(-600), "in 10 min");
-    }
 
     #[test]
     fn a_moment_is_an_element_with_utc_in_its_title_and_other_text_stays_text() {

@@ -9,7 +9,7 @@ use super::PageFrame;
 use super::build_record_url;
 use super::build_url;
 use super::card::{ActionCard, read_cards};
-use super::moment::{FactValue, format_age};
+use super::moment::FactValue;
 use super::moved::LostNotePanel;
 use super::note::{self, NoteLinks, NoteText};
 use super::render_page;
@@ -29,6 +29,7 @@ use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::record::plain_text::count_noun;
 use steward_domain::steward::tick::MAX_CHECKS_PER_TICK;
+use steward_domain::time::format_age;
 use steward_domain::time::format_millis;
 use steward_vault::gates::stop;
 use steward_vault::index::{

@@ -9,7 +9,6 @@ use super::PageFrame;
 use super::build_record_url;
 use super::build_url;
 use super::card::{ActionCard, read_cards};
-use super::moment::format_age;
 use super::render_page;
 use crate::access::AuthenticatedCaller;
 use crate::http::app::SharedAppState;
@@ -24,6 +23,7 @@ use std::str::FromStr;
 use steward_domain::action::plan::Disposition;
 use steward_domain::record::path::RecordKind;
 use steward_domain::signals::signal::source_key;
+use steward_domain::time::format_age;
 use steward_vault::index::{ActionFilter, ActionSubset, PageCursor, SearchFilter, SearchHit};
 
 /// Rows of one page.

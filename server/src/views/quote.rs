@@ -40,7 +40,8 @@ pub(crate) async fn complete_quotes(root: &VaultRoot, mut actions: Vec<Action>) 
 }
 
 /// The kept part of a quote, with an ellipsis if it may have been cut.
-pub(crate) fn mark_cut_quote(note: &str) -> String {
+#[must_use]
+pub fn mark_cut_quote(note: &str) -> String {
     if is_cut_quote(note) { format!("{}…", note.trim_end()) } else { note.to_owned() }
 }
 

@@ -4,15 +4,12 @@
 //! Control characters, invisible characters and characters that change the reading direction are escaped. So untrusted
 //! text can neither forge a line, nor control the terminal, nor look like another text.
 
+use super::style::TextStyle;
 use anyhow::Context;
-use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{BufRead, IsTerminal, Write};
 use steward_domain::record::plain_text::is_unseen;
-
-/// A line below the headings and no other border. The positions are those of comfy-table's presets.
-const PLAIN: &str = "     ──            ";
 
 /// The exit code of a command that ran to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +67,30 @@ impl CommandOutput {
     }
 }
 
-/// Escapes invisible characters, except the line breaks and tabs of the layout.
+/// Escapes invisible characters, except the line breaks and tabs of the layout and the colours of our own. Untrusted text was escaped
+/// before it came here, so no colour is anybody else's.
 fn escape_lines(text: &str) -> String {
+    if !TextStyle::current().has_color {
+        return escape_layout(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    for (at, part) in text.split('\u{1b}').enumerate() {
+        match split_color(part).filter(|_| at > 0) {
+            Some((color, rest)) => shown.extend(["\u{1b}", color, &escape_layout(rest)]),
+            None => shown.push_str(&escape_layout(&if at > 0 { format!("\u{1b}{part}") } else { part.to_owned() })),
+        }
+    }
+    shown
+}
+
+fn escape_layout(text: &str) -> String {
     escape_if(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// What follows an escape character, divided after the colour that it sets; `None` if it sets none.
+fn split_color(text: &str) -> Option<(&str, &str)> {
+    let end = text.strip_prefix('[')?.find(|c: char| !c.is_ascii_digit() && c != ';')? + 1;
+    text[end..].starts_with('m').then(|| text.split_at(end + 1))
 }
 
 /// Escapes every invisible character of a JSON text. Such characters occur only in strings, where `\\u` and four digits
@@ -99,17 +117,6 @@ fn print_line(text: &str) -> anyhow::Result<()> {
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.context("failed to write to standard output"),
     }
-}
-
-/// Creates an empty table with these headings.
-pub(crate) fn create_table(headings: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(PLAIN).set_content_arrangement(ContentArrangement::Dynamic);
-    if table.width().is_none() {
-        table.set_width(160);
-    }
-    table.set_header(headings);
-    table
 }
 
 /// Escapes untrusted text so that it is safe to print.
@@ -173,6 +180,14 @@ mod tests {
         assert_eq!(escape_text("gpj\u{202e}.exe\u{200b}\u{200d}\u{85}"), "gpj\\u{202e}.exe\\u{200b}\\u{200d}\\u{85}");
         assert_eq!(escape_lines("a\tb\n\u{2066}c\u{9b}31m"), "a\tb\n\\u{2066}c\\u{9b}31m");
         assert_eq!(escape_text("مرحبا – ﷺ 👍"), "مرحبا – ﷺ 👍", "visible letters of any direction stay as they are");
+    }
+
+    #[test]
+    fn only_a_colour_is_told_from_other_controls_of_a_terminal() {
+        assert_eq!(split_color("[38;5;10mlive"), Some(("[38;5;10m", "live")));
+        for other in ["[2J", "]0;title\u{7}", "[", "[1", "c", ""] {
+            assert_eq!(split_color(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -4,14 +4,17 @@
 //! exit code of its own and must never be repaired.
 
 use crate::cli;
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
+use crate::cli::table::{create_wide_table, show_disposition};
 use crate::config::StewardConfig;
 use crate::fleet;
 use anyhow::Context;
+use comfy_table::Cell;
 use serde_json::json;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::record::path::RecordPath;
-use steward_domain::time::{format_millis, format_seconds};
+use steward_domain::time::format_millis;
 use steward_vault::action::chain::{self, ChainVerification};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::ActionRow;
@@ -101,24 +104,25 @@ pub(crate) fn describe_intact_chain(found: &ChainVerification) -> String {
 /// that it resolves, and in a list they would look like a second decision. The moment is cut to the second, so that ids
 /// and paths have room.
 fn render_action_table(rows: &[ActionRow]) -> String {
-    let mut shown_rows =
-        create_table(&["time", "action", "kind", "record", "decision", "class", "disposition", "resolution"]);
+    let style = TextStyle::current();
+    let headings = ["time", "action", "kind", "record", "decision", "class", "disposition", "resolution"];
+    let mut shown_rows = create_wide_table(&headings, &["record", "decision"], &["kind", "class"]);
     for row in rows {
-        let decision = if row.kind == ActionKind::Action {
-            format!("{} {:.2}", row.decision.as_str(), row.confidence)
-        } else {
-            String::new()
+        let decision = match row.kind {
+            ActionKind::Action => format!("{} {:.0} %", row.decision.as_str(), row.confidence * 100.0),
+            _ if style.is_long => String::new(),
+            kind => kind.describe().to_owned(),
         };
-        let disposition = if row.kind.has_no_disposition() { "" } else { row.disposition.as_str() };
-        shown_rows.add_row(vec![
-            format_seconds(row.at),
-            row.id.to_string(),
-            row.kind.describe().to_owned(),
-            row.target.to_string(),
-            decision,
-            row.class.map(|c| c.as_str().to_owned()).unwrap_or_default(),
-            disposition.to_owned(),
-            row.resolution.map(ActionKind::describe).unwrap_or_default().to_owned(),
+        let disposition = (!row.kind.has_no_disposition()).then_some(row.disposition);
+        shown_rows.add_row([
+            Cell::from(style.show_moment(row.at)),
+            style.show_id(row.id.as_str()).into(),
+            row.kind.describe().into(),
+            row.target.as_str().into(),
+            decision.into(),
+            row.class.map_or("", |class| class.as_str()).into(),
+            show_disposition(disposition),
+            row.resolution.map_or("", ActionKind::describe).into(),
         ]);
     }
     shown_rows.to_string()

@@ -11,7 +11,9 @@ pub(crate) mod stops;
 use crate::cli::fleet::{
     ConfirmedTenantArgs, FleetArgs, FleetCommand, TakeArgs, TenantAddArgs, TenantCommand, TenantSetArgs,
 };
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
+use crate::cli::table::create_wide_table;
 use crate::config::StewardConfig;
 use crate::fleet::{CheckedTenant, check_vault};
 use crate::temporal;
@@ -169,19 +171,23 @@ fn print_tenants(tenants: &[TenantRow], out: CommandOutput) -> anyhow::Result<()
         if tenants.is_empty() {
             return "no tenant yet: `steward fleet tenant add <tenant>`".to_owned();
         }
-        let mut table = create_table(&[
-            "tenant",
-            "acts in",
-            "set by",
-            "expected",
-            "bucket",
-            "owner",
-            "build",
-            "since",
-            "last check",
-            "late",
-            "seen",
-        ]);
+        let mut table = create_wide_table(
+            &[
+                "tenant",
+                "acts in",
+                "set by",
+                "expected",
+                "bucket",
+                "owner",
+                "build",
+                "since",
+                "last check",
+                "late",
+                "seen",
+            ],
+            &["bucket", "owner", "seen"],
+            &["set by", "expected", "build", "since"],
+        );
         for row in tenants {
             table.add_row(describe_tenant_row(row));
         }
@@ -227,8 +233,8 @@ fn describe_tenant_row(row: &TenantRow) -> Vec<String> {
         row.bucket.clone().unwrap_or_else(|| "none".to_owned()),
         text(|owner| escape_text(&owner.info.instance)),
         text(|owner| escape_text(&owner.info.build)),
-        text(|owner| format_seconds(owner.since)),
-        text(|owner| owner.progress.last_check.map(format_seconds).unwrap_or_default()),
+        text(|owner| TextStyle::current().show_moment(owner.since)),
+        text(|owner| owner.progress.last_check.map(|at| TextStyle::current().show_moment(at)).unwrap_or_default()),
         text(|owner| owner.progress.matters_late.to_string()),
         seen.unwrap_or_default(),
     ]

@@ -264,7 +264,7 @@ fn format_resolution(config: &StewardConfig, kind: ResolutionKind, output: &Reso
             };
             format!("{summary}; see {record}{tracker}{demotions}{undo}")
         }
-        ResolveOutput::Refused { status, message, .. } => format!("refused ({status}): {}", escape_text(message)),
+        ResolveOutput::Refused { message, .. } => format!("refused: {}", escape_text(message)),
     }
 }
 

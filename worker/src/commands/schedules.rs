@@ -7,7 +7,9 @@
 mod adopt;
 
 use crate::cli;
-use crate::cli::output::{self, CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{self, CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
+use crate::cli::table::create_table;
 use crate::config::StewardConfig;
 use crate::registrar::desired;
 use crate::registrar::{SchedulePlan, ScheduleRegistrar, ScheduleStepVerb};
@@ -15,7 +17,6 @@ use crate::temporal;
 use chrono::Utc;
 use serde_json::json;
 use std::collections::BTreeMap;
-use steward_domain::time::format_millis;
 use steward_server::views::schedules::ScheduleRow;
 use steward_vault::files::identity::VaultIdentity;
 
@@ -95,7 +96,7 @@ async fn apply_plan(
 
 /// Describes a plan: a table of its first changes with their reasons, the counts, the warnings and the refusals.
 pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
-    let mut rows = create_table(&["schedule", "change", "reason"]);
+    let mut rows = create_table(&["schedule", "change", "reason"], &["schedule", "reason"]);
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let routines = plan.routines.iter().map(|step| (step.id, step.interval_seconds, &step.verb));
     let steps = plan.steps.iter().map(|step| (step.id.as_str(), step.interval_seconds, &step.verb));
@@ -107,7 +108,7 @@ pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
                 ("create, paused", "the matter is done, or the vault is drained".into())
             }
             ScheduleStepVerb::Move { from_id, .. } => ("move", format!("from {from_id}: the matter was renamed")),
-            ScheduleStepVerb::Update { differences } => ("update", differences.join("\n")),
+            ScheduleStepVerb::Update { differences } => ("update", differences.join("; ")),
             ScheduleStepVerb::Pause => ("pause", "the matter is done".into()),
             ScheduleStepVerb::Drain => ("pause", "the vault is drained".into()),
             ScheduleStepVerb::Resume => ("resume", "the matter is open again, or the drain has ended".into()),
@@ -145,14 +146,15 @@ pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
 }
 
 fn render_schedule_table(rows: &[ScheduleRow]) -> String {
-    let mut shown_rows = create_table(&["schedule", "every", "next run", "state", "last run"]);
+    let mut shown_rows = create_table(&["schedule", "every", "next run", "state", "last run"], &["schedule", "state"]);
     for row in rows {
         let state = if row.paused { format!("paused: {}", escape_text(&row.note)) } else { "active".into() };
-        let last = row.recent.first().map(|r| format!("{} {}", r.at.map(format_millis).unwrap_or_default(), r.status));
+        let show = |at| TextStyle::current().show_moment(at);
+        let last = row.recent.first().map(|run| format!("{} {}", run.at.map(show).unwrap_or_default(), run.status));
         shown_rows.add_row(vec![
             row.id.clone(),
             format!("{} min", row.interval_seconds / 60),
-            row.next_run.map(format_millis).unwrap_or_default(),
+            row.next_run.map(show).unwrap_or_default(),
             state,
             last.unwrap_or_default(),
         ]);

@@ -5,15 +5,18 @@
 
 use super::why::describe_mutation;
 use crate::cli;
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::table::create_wide_table;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use steward_domain::record::entity::SignalEffect;
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::record::plain_text::{count_noun, to_one_line};
 use steward_domain::signals::signal::{Signal, SignalStatus};
 use steward_domain::time::format_millis;
+use steward_server::views::quote::mark_cut_quote;
 use steward_server::views::signal::{self, SignalExplanation, SignalFile};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
@@ -130,7 +133,11 @@ fn describe_effect(signal: &Signal) -> String {
 }
 
 fn render_signal_table(rows: &[ListedSignal]) -> String {
-    let mut shown_rows = create_table(&["signal", "source", "about", "effect", "status", "reason", "quote"]);
+    let mut shown_rows = create_wide_table(
+        &["signal", "source", "about", "effect", "status", "reason", "quote"],
+        &["about", "quote"],
+        &["effect", "reason"],
+    );
     for ListedSignal { filed: SignalFile { path, signal, .. }, routed } in rows {
         let kind = match signal.effect {
             SignalEffect::Mutation => signal.proposal.as_ref().map_or("mutation", |p| p.class().as_str()),
@@ -144,10 +151,10 @@ fn render_signal_table(rows: &[ListedSignal]) -> String {
             kind.to_owned(),
             signal.status.as_str().to_owned(),
             escape_text(signal.reason.as_deref().or(routed.as_deref()).unwrap_or_default()),
-            escape_text(&signal.clerk_note()),
+            escape_text(&mark_cut_quote(&to_one_line(&signal.clerk_note()))),
         ]);
     }
-    format!("{shown_rows}\n{} signals", rows.len())
+    format!("{shown_rows}\n{}", count_noun(rows.len() as u64, "signal"))
 }
 
 fn describe_signal(filed: &SignalFile) -> Vec<String> {

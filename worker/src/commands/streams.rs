@@ -4,7 +4,9 @@
 //! database, which a running worker sees within seconds. `test` reads a source once and must not store anything.
 
 use crate::cli;
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
+use crate::cli::table::create_wide_table;
 use crate::config::StewardConfig;
 use crate::remote::RemoteStewardClient;
 use anyhow::{Context, bail};
@@ -56,18 +58,11 @@ async fn list_streams(config: &StewardConfig, out: CommandOutput) -> anyhow::Res
 }
 
 fn render_stream_table(rows: &[StreamRow], now: DateTime<Utc>) -> String {
-    let mut table = create_table(&[
-        "stream",
-        "kind",
-        "state",
-        "new",
-        "extracted",
-        "parked",
-        "refused",
-        "newest",
-        "oldest waiting",
-        "last error",
-    ]);
+    let mut table = create_wide_table(
+        &["stream", "kind", "state", "new", "extracted", "parked", "refused", "newest", "oldest waiting", "last error"],
+        &["stream", "last error"],
+        &["kind", "extracted", "refused"],
+    );
     for StreamRow { kind, count } in rows {
         let state = match (kind, count.paused, &count.last_error) {
             (None, _, _) => "not configured",
@@ -83,7 +78,7 @@ fn render_stream_table(rows: &[StreamRow], now: DateTime<Utc>) -> String {
             count.extracted.to_string(),
             count.parked.to_string(),
             count.refused.to_string(),
-            count.newest_at.map(format_millis).unwrap_or_default(),
+            count.newest_at.map(|at| TextStyle::current().show_moment(at)).unwrap_or_default(),
             count.waits_since.map(|since| format_duration(now - since)).unwrap_or_default(),
             count.last_error.as_deref().map(escape_text).unwrap_or_default(),
         ]);

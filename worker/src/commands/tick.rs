@@ -3,7 +3,8 @@
 //! It starts the same workflow as the matter's schedule. It prints the workflow's id, or with `--wait` the report.
 //! With `--shadow` the tick decides but changes nothing.
 
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::table::create_table;
 use crate::config::StewardConfig;
 use crate::registrar::desired;
 use crate::temporal;
@@ -12,6 +13,7 @@ use serde_json::json;
 use std::time::Duration;
 use steward_domain::fleet::names::VaultNames;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::steward::tick::{TaskCheckOutcome, TaskCheckReport, TaskSkipReason, TickReport};
 use steward_server::temporal::service_pause::read_service_pause;
 use steward_server::views::quote_argument;
@@ -131,25 +133,27 @@ fn describe_tick(report: &TickReport) -> String {
         lines.push("The vault is stopped: `steward resume` ends the stop.".to_owned());
     }
     if !report.evaluated.is_empty() {
-        let mut rows = create_table(&["task", "decision", "confidence", "disposition", "action"]);
+        let mut rows =
+            create_table(&["task", "decision", "confidence", "disposition", "action"], &["task", "decision"]);
         for task in &report.evaluated {
             rows.add_row(build_task_row(&task.task, &task.ended));
         }
         lines.push(rows.to_string());
     }
     lines.push(format!(
-        "{}: {} tasks evaluated, {} without news, {} skipped, {} still due, {} signals; a tick every {} min",
+        "{}: {} evaluated, {} without news, {} skipped, {} still due, {}; a check every {} min",
         report.matter,
-        report.evaluated.len(),
+        count_noun(report.evaluated.len() as u64, "task"),
         report.quiet,
         report.skipped.values().sum::<u32>(),
         report.left_due,
-        report.signals,
+        count_noun(report.signals.into(), "signal"),
         report.interval_seconds / 60
     ));
     if let Some(tasks) = report.skipped.get(&TaskSkipReason::QuietHours) {
         lines.push(format!(
-            "{tasks} tasks wait for the end of the quiet hours: see `steward policy check {}`",
+            "{} for the end of the quiet hours: see `steward policy check {}`",
+            if *tasks == 1 { "1 task waits".to_owned() } else { format!("{tasks} tasks wait") },
             quote_argument(
                 report.matter.strip_prefix("matter/").and_then(|m| m.strip_suffix(".md")).unwrap_or(&report.matter)
             )

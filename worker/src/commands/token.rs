@@ -5,13 +5,15 @@
 //! before anybody has it.
 
 use crate::cli;
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
+use crate::cli::table::create_table;
 use crate::config::StewardConfig;
 use crate::runtime::web::{create_login_link, find_endpoint};
 use anyhow::{Context, bail};
 use chrono::Utc;
 use serde_json::json;
-use steward_domain::time::{format_millis, format_seconds};
+use steward_domain::time::format_millis;
 use steward_server::access::{self, AccessScope, SecretStore, token};
 use steward_vault::files::operator_log::{self, OperatorEvent, OperatorEventKind, OperatorLogError};
 use steward_vault::files::root::VaultRoot;
@@ -46,11 +48,11 @@ pub(crate) fn run(
         cli::TokenCommand::List => {
             let tokens = token::list_tokens(&store)?;
             out.print_value(&tokens, || {
-                let mut rows = create_table(&["id", "name", "scope", "limits", "created"]);
+                let mut rows = create_table(&["id", "name", "scope", "limits", "created"], &["name", "limits"]);
                 for token in &tokens {
                     let (id, name) = (token.id.clone(), escape_text(&token.name));
                     let (scope, limits) = (token.scope.as_str().to_owned(), escape_text(&token.limits.describe()));
-                    rows.add_row([id, name, scope, limits, format_seconds(token.created_at)]);
+                    rows.add_row([id, name, scope, limits, TextStyle::current().show_moment(token.created_at)]);
                 }
                 rows.to_string()
             })?;

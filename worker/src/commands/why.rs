@@ -1,13 +1,13 @@
-//! The command `steward why <task or matter>`: the signals, the decision, its gates, and what would change it.
+//! The command `steward why <task, matter or action>`: the signals, the decision, its gates, and what would change it.
 //!
 //! It reads the index and the newest audit record. It asks no clerk and changes nothing. The gate values are those of
 //! the decision, as the record keeps them; they are not evaluated again.
 
 mod hints;
+mod target;
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
-use anyhow::{Context, bail};
 use chrono::{DateTime, Utc};
 use hints::HintFacts;
 use serde::Serialize;
@@ -16,20 +16,25 @@ use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::entity::{RecordState, SignalEffect};
-use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::record::path::RecordKind;
+use steward_domain::record::plain_text::to_one_line;
 use steward_domain::signals::signal::SignalStatus;
 use steward_domain::signals::stance::SignalStance;
 use steward_domain::time::format_millis;
 use steward_server::views::VaultViews;
+use steward_server::views::quote::mark_cut_quote;
 use steward_vault::action::answers;
 use steward_vault::action::writer::ApplyError;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::index::{ActionRow, Index, SubjectRow, WeighedSignal};
 use steward_vault::tracker::outbox::{self, DeliveryStatus};
+use target::{WhyTarget, find_target};
 
 /// The most signals that are printed, the newest first.
 const MAX_SIGNALS: u32 = 10;
+/// The most actions of a note among which one is found.
+const MAX_ACTIONS: u32 = 50;
 /// The most resolutions that are followed: a confirmation and its undo. Only forged records could name more.
 const MAX_RESOLUTIONS: usize = 2;
 
@@ -75,28 +80,14 @@ struct WhyResolution {
 }
 
 pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput) -> anyhow::Result<CommandExit> {
-    let spelled = parse_target(target)?;
     let vault = super::open_read_only(config).await?;
     let (root, index) = (&vault.root, &vault.index);
-    let kind = spelled.folder_kind().unwrap_or(RecordKind::Task);
-    let mut path = index.resolve_link(kind, target, &spelled).await?.unwrap_or(spelled);
-    let mut found = index.read().find_subject(&path).await?;
-    // A bare name is a task's, or else a matter's.
-    if found.is_none() && !target.contains('/') {
-        let matter = super::find_matter(index, target).await?;
-        if let Some(subject) = index.read().find_subject(&matter).await? {
-            (path, found) = (matter, Some(subject));
-        }
-    }
-    if let (None, Some(exclusion)) = (&found, index.find_exclusion(&path).await?) {
-        bail!("{path} is left out: {exclusion}");
-    }
-    let subject =
-        found.with_context(|| format!("{path} is not in the vault or cannot be read: see `steward status`"))?;
-    let actions = index.actions().list_actions(None, Some(&path), 50).await?;
+    let WhyTarget { subject, action: chosen } = find_target(&vault.views, index, target).await?;
+    let path = subject.path.clone();
+    let actions = index.actions().list_actions(None, Some(&path), MAX_ACTIONS).await?;
     // A question may be newer than the proposal that still waits.
     let waiting = actions.iter().find(|action| action.waits && !action.settled).map(|action| action.id.clone());
-    let action = actions.into_iter().find(|action| action.kind == ActionKind::Action);
+    let action = chosen.or_else(|| actions.into_iter().find(|action| action.kind == ActionKind::Action));
     let decided = action.as_ref().map(|a| super::audit::read_record(root, &a.path)).transpose()?;
     let resolution = action.as_ref().and_then(|a| a.resolution);
     let resolutions = read_resolutions(root, index, action).await?;
@@ -115,7 +106,7 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let stopped = stop::is_stopped(root);
     let notes = index.gates().list_matter_policies(&path, None).await?;
     let quiet = notes.iter().filter_map(|(_, note)| note.quiet_until(Utc::now())).max();
-    let kind = index.read().find_note_kind(&path).await?.unwrap_or(kind);
+    let kind = index.read().find_note_kind(&path).await?.or(path.folder_kind()).unwrap_or(RecordKind::Task);
     let hints = HintFacts {
         subject: &subject,
         reopening: &index.note_schema().spell_state(kind, RecordState::Open),
@@ -182,12 +173,6 @@ fn read_tracker_status(root: &VaultRoot, decided: &AuditRecord) -> Result<Option
     outbox::read_delivery_status(root, undone.as_ref().unwrap_or(applied))
 }
 
-/// Reads a task or matter as a person names it; a bare slug names a task.
-fn parse_target(text: &str) -> anyhow::Result<RecordPath> {
-    let kind = if text.contains("matter/") { RecordKind::Matter } else { RecordKind::Task };
-    parse_link(kind, text).with_context(|| format!("failed to read `{}` as a task or matter", text.escape_debug()))
-}
-
 fn describe_why(why: &WhyReport) -> String {
     let mut lines = vec![format!("{}  {}", why.subject.path, describe_state(&why.subject))];
     let mut row = |name: &str, text: String| lines.push(format!("{name:<10} {text}"));
@@ -251,7 +236,7 @@ fn describe_weighed_signal(signal: &WeighedSignal) -> String {
         "{} from {}: \"{}\"; {}; confidence in the target {:.2}, in the effect {:.2}; {}{reason}",
         signal.path,
         escape_text(&signal.source),
-        escape_text(&signal.note),
+        escape_text(&mark_cut_quote(&to_one_line(&signal.note))),
         signal.class.map_or("proposes no change", |class| class.as_str()),
         signal.target_confidence,
         signal.effect_confidence,
@@ -292,19 +277,6 @@ pub(crate) fn describe_mutation(mutation: &Mutation) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_task_is_named_as_people_do_and_a_matter_by_its_folder() {
-        for (text, path) in [
-            ("pay", "task/pay.md"),
-            ("task/pay.md", "task/pay.md"),
-            ("[[task/pay]]", "task/pay.md"),
-            ("matter/m", "matter/m.md"),
-        ] {
-            assert_eq!(parse_target(text).unwrap().as_str(), path);
-        }
-        assert!(parse_target("../x").is_err());
-    }
 
     #[test]
     fn a_resolution_names_who_did_what_and_when() {

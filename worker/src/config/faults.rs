@@ -6,14 +6,13 @@
 use super::mapping::find_line;
 use super::settings::SETTINGS;
 use super::sources::{EnvironmentVariables, PREFIX, merge_variables};
+use crate::cli::alike::find_alike;
 use anyhow::bail;
 use std::path::Path;
 use toml::Table;
 
 /// The longest reason that is shown as it is, in bytes.
 const MAX_REASON: usize = 120;
-/// How alike a name must be to be suggested, from 0 to 1.
-const ALIKE: f64 = 0.85;
 
 /// Checks that a file holds settings alone, with values of their types.
 ///
@@ -53,9 +52,8 @@ fn describe_fault(message: &str, key: &str, show: impl Fn(&str) -> String) -> St
     }
     let bare = what.split(", expected one of").next().unwrap_or_default();
     let known = SETTINGS.iter().map(|setting| setting.key.replace('.', "_"));
-    let alike = known.map(|known| (strsim::jaro_winkler(key, &known), known)).filter(|(score, _)| *score >= ALIKE);
-    match alike.max_by(|(a, _), (b, _)| a.total_cmp(b)) {
-        Some((_, known)) => format!("{bare}; did you mean `{}`?", show(&known)),
+    match find_alike(key, known) {
+        Some(known) => format!("{bare}; did you mean `{}`?", show(&known)),
         None => bare.to_owned(),
     }
 }

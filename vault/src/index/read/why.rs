@@ -123,6 +123,10 @@ pub(crate) const SIGNALS_OF_EACH: SqlText = concat!(
     ORDER BY j.value, o.created DESC, o.path"
 );
 
+/// Tasks and matters with their titles.
+const TITLES: &str =
+    "SELECT path, name FROM tasks UNION ALL SELECT path, name FROM matters WHERE name IS NOT NULL ORDER BY path";
+
 impl ReadView<'_> {
     /// Finds a task or matter; `None` if it is missing or cannot be read.
     ///
@@ -143,6 +147,16 @@ impl ReadView<'_> {
             last_check_at: row.last_check_at.and_then(from_micros),
             next_check_after: row.next_check_after.and_then(from_micros),
         }))
+    }
+
+    /// Lists the path and the title of every task and matter, in the order of paths.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_record_titles(self) -> Result<Vec<(RecordPath, String)>, IndexError> {
+        let rows: Vec<(String, String)> =
+            sqlx::query_as(TITLES).fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
+        Ok(rows.into_iter().filter_map(|(path, title)| Some((RecordPath::parse(&path).ok()?, title))).collect())
     }
 
     /// Lists the newest signals about a task or matter, with any status.

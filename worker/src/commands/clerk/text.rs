@@ -2,7 +2,8 @@
 //!
 //! It prints figures that were counted elsewhere, and decides nothing.
 
-use crate::cli::output::{create_table, escape_text};
+use crate::cli::output::escape_text;
+use crate::cli::table::create_table;
 use steward_domain::record::plain_text::count_noun;
 use steward_domain::steward::eval::report::{EvalReport, KindFigures, SupportedThreshold};
 use steward_domain::trust::report::advice::EvidenceBar;
@@ -50,7 +51,8 @@ fn describe_rate(rate: &RateEstimate) -> String {
 }
 
 fn describe_kinds(kinds: &[KindFigures]) -> String {
-    let mut table = create_table(&["answer", "right when it says so (precision)", "said where it is right (recall)"]);
+    let mut table =
+        create_table(&["answer", "right when it says so (precision)", "said where it is right (recall)"], &[]);
     for figures in kinds {
         let name = figures.kind.replace('_', " ");
         table.add_row([name, describe_rate(&figures.precision), describe_rate(&figures.recall)]);
@@ -86,7 +88,7 @@ fn describe_thresholds(thresholds: &[SupportedThreshold], bar: EvidenceBar) -> S
 }
 
 fn describe_reliability(report: &EvalReport) -> String {
-    let mut table = create_table(&["stated", "on average", "right"]);
+    let mut table = create_table(&["stated", "on average", "right"], &[]);
     for bin in report.reliability.bins.iter().filter(|bin| bin.right.of > 0) {
         let stated = format!("{:.1}–{:.1}", bin.from, bin.to);
         table.add_row([
@@ -102,7 +104,7 @@ fn describe_reliability(report: &EvalReport) -> String {
 }
 
 fn describe_groups(report: &EvalReport) -> String {
-    let mut table = create_table(&["group", "answered as labelled"]);
+    let mut table = create_table(&["group", "answered as labelled"], &["group"]);
     for group in &report.groups {
         table.add_row([escape_text(&group.group), describe_rate(&group.right)]);
     }

@@ -5,7 +5,8 @@
 
 use super::{connect_as_operator, explain_silence};
 use crate::cli::fleet::{BucketCommand, BucketSetArgs};
-use crate::cli::output::{CommandExit, CommandOutput, create_table};
+use crate::cli::output::{CommandExit, CommandOutput};
+use crate::cli::table::create_table;
 use anyhow::bail;
 use chrono::Utc;
 use serde_json::json;
@@ -97,10 +98,10 @@ fn print_buckets(buckets: &[BucketStatus], out: CommandOutput) -> anyhow::Result
         if buckets.is_empty() {
             return "no bucket yet: `steward fleet bucket set <name> --calls 500/min`".to_owned();
         }
-        let mut table = create_table(&["bucket", "calls", "tokens", "tenants", "state"]);
+        let mut table = create_table(&["bucket", "calls", "tokens", "tenants", "state"], &["calls", "tokens", "state"]);
         for bucket in buckets {
             let list = |describe: fn(&WindowStatus) -> Option<String>| -> String {
-                bucket.windows.iter().filter_map(describe).collect::<Vec<_>>().join("\n")
+                bucket.windows.iter().filter_map(describe).collect::<Vec<_>>().join(", ")
             };
             table.add_row([
                 bucket.name.clone(),

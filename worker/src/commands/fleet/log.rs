@@ -3,17 +3,18 @@
 //! It only reads. The database writes the lines, each in the transaction of its change.
 
 use super::connect_as_operator;
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
+use crate::cli::table::create_table;
 use serde_json::Value;
-use steward_domain::time::format_seconds;
 
 pub(super) async fn run(limit: u32, out: CommandOutput) -> anyhow::Result<CommandExit> {
     let events = connect_as_operator().await?.list_operator_events(limit).await?;
     out.print_value(&events, || {
-        let mut table = create_table(&["at", "who", "did", "to", "change", "reason"]);
+        let mut table = create_table(&["at", "who", "did", "to", "change", "reason"], &["who", "change", "reason"]);
         for event in &events {
             table.add_row([
-                format_seconds(event.at),
+                TextStyle::current().show_moment(event.at),
                 format!("{} ({})", escape_text(&event.operator), escape_text(&event.role)),
                 event.event.replace('_', " "),
                 escape_text(&event.subject),

@@ -2,7 +2,8 @@
 //!
 //! A refused call is an error with the words of the tool. With `--json` the result is its structured value, or an object with its texts.
 
-use crate::cli::output::{CommandError, CommandExit, CommandOutput, create_table};
+use crate::cli::output::{CommandError, CommandExit, CommandOutput};
+use crate::cli::table::create_table;
 use anyhow::anyhow;
 use serde_json::{Value, json};
 use steward_server::mcp::{CommandAnswer, CommandTool, McpCaller, McpVault, call_tool, list_command_tools};
@@ -36,7 +37,7 @@ fn list_tools(caller: &McpCaller, out: CommandOutput) -> anyhow::Result<CommandE
     };
     let rows = tools.iter().map(row);
     out.print_value(&rows.collect::<Vec<Value>>(), || {
-        let mut table = create_table(&["tool", "what it does", "arguments"]);
+        let mut table = create_table(&["tool", "what it does", "arguments"], &["what it does", "arguments"]);
         for tool in &tools {
             let (required, optional) = tool.arguments.split_at(tool.required);
             let optional = optional.iter().map(|name| format!("[{name}]"));

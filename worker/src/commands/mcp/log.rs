@@ -2,7 +2,8 @@
 //!
 //! The log holds no arguments and no content. It is read from the vault's own folder, whether or not a process serves the vault.
 
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::table::create_wide_table;
 use crate::config::StewardConfig;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
@@ -30,7 +31,11 @@ fn render_calls(calls: &[Value]) -> String {
     if calls.is_empty() {
         return "No calls.".to_owned();
     }
-    let mut table = create_table(&["time", "tool", "wiki", "result", "ms", "caller", "client"]);
+    let mut table = create_wide_table(
+        &["time", "tool", "wiki", "result", "ms", "caller", "client"],
+        &["caller", "client"],
+        &["client"],
+    );
     for call in calls {
         let cell = |field: &str| match call.get(field) {
             Some(Value::String(text)) => escape_text(text),

@@ -4,7 +4,8 @@
 //! plan with them afterwards. If no server runs for this vault, it starts the server of `up` and stops it again.
 
 use super::MOST_ROWS;
-use crate::cli::output::{self, CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
+use crate::cli::output::{self, CommandExit, CommandOutput, escape_text, prompt_yes_no};
+use crate::cli::table::create_table;
 use crate::config::StewardConfig;
 use crate::registrar::desired;
 use crate::registrar::{OwnedSchedule, ScheduleRegistrar, describe_place};
@@ -131,7 +132,7 @@ fn find_serving_process(found: &[OwnedSchedule], ours: &VaultIdentity) -> Option
 }
 
 fn render_adoption_table(found: &[OwnedSchedule]) -> String {
-    let mut rows = create_table(&["schedule", "vault", "registered in", "state"]);
+    let mut rows = create_table(&["schedule", "vault", "registered in", "state"], &["schedule", "registered in"]);
     for each in found.iter().take(MOST_ROWS) {
         rows.add_row(vec![
             escape_text(&each.id),

@@ -4,10 +4,13 @@
 //! one exit code. A record that cannot be read becomes one of the errors; the other tasks stay.
 
 use super::UpRuntime;
-use crate::cli::output::{CommandExit, create_table, escape_text, format_causes};
+use crate::cli::output::{CommandExit, escape_text, format_causes};
+use crate::cli::style::TextStyle;
+use crate::cli::table::{create_table, show_disposition};
 use crate::commands;
 use crate::runtime::engine::Engine;
 use chrono::Utc;
+use comfy_table::Cell;
 use futures_util::{StreamExt, stream};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -220,18 +223,19 @@ fn describe_closed_gate(record: &AuditRecord) -> Option<String> {
 }
 
 pub(super) fn describe_round(round: &TickRound) -> String {
-    let mut tasks =
-        create_table(&["matter", "task", "decision", "confidence", "change", "disposition", "held by", "action"]);
+    let style = TextStyle::current();
+    let mut tasks = create_table(
+        &["task", "decision", "change", "disposition", "held by", "action"],
+        &["task", "decision", "held by"],
+    );
     for row in &round.tasks {
         tasks.add_row(vec![
-            row.matter.slug().to_owned(),
-            row.task.slug().to_owned(),
-            row.decision.clone(),
-            format!("{:.2}", row.confidence),
-            escape_text(row.change.as_deref().unwrap_or("")),
-            row.disposition.map_or("", Disposition::as_str).to_owned(),
-            escape_text(row.held_by.as_deref().unwrap_or("")),
-            row.action.as_deref().map_or("", |a| &a[..8]).to_owned(),
+            Cell::from(row.task.slug()),
+            format!("{} {:.0} %", row.decision, row.confidence * 100.0).into(),
+            escape_text(row.change.as_deref().unwrap_or("")).into(),
+            show_disposition(row.disposition),
+            escape_text(row.held_by.as_deref().unwrap_or("")).into(),
+            style.show_id(row.action.as_deref().unwrap_or_default()).into(),
         ]);
     }
     let skipped: Vec<String> = round.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();

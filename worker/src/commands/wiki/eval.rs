@@ -5,7 +5,8 @@
 
 use super::gold::{self, describe_gold};
 use super::{OpenedWikis, open_vault};
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text, prompt_yes_no};
+use crate::cli::table::create_table;
 use crate::cli::wiki::EvalCommand;
 use crate::commands::resolve::request_from_vault;
 use crate::config::StewardConfig;
@@ -210,7 +211,7 @@ fn describe_fidelity(report: &FidelityReport) -> String {
 }
 
 fn describe_planted(report: &PlantedReport) -> String {
-    let mut table = create_table(&["fault", "planted", "found", "share found, 95 %"]);
+    let mut table = create_table(&["fault", "planted", "found", "share found, 95 %"], &["fault"]);
     for score in &report.faults {
         let share = describe_rate(&RateEstimate::new(score.found, score.planted));
         table.add_row([

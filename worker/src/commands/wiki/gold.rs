@@ -3,7 +3,8 @@
 //! They are kept beside the vault's notes, so no process that holds the vault is needed.
 
 use super::eval::{describe_head, describe_rate};
-use crate::cli::output::{CommandError, CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
+use crate::cli::table::create_table;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
 use chrono::Utc;
@@ -53,7 +54,7 @@ pub(super) fn list(root: &VaultRoot, wiki: &str, out: CommandOutput) -> anyhow::
         if queries.is_empty() {
             return format!("no answer is kept as good: `steward wiki eval gold {wiki}` keeps the last one");
         }
-        let mut table = create_table(&["id", "kept", "topics", "quotes", "question"]);
+        let mut table = create_table(&["id", "kept", "topics", "quotes", "question"], &["topics", "question"]);
         for GoldQuery { id, question, topics, citations, at, .. } in &queries {
             let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
             table.add_row([

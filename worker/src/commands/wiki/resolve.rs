@@ -3,7 +3,8 @@
 //! Both identities are shown: that of the wiki and that of the view.
 
 use super::CheckReport;
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::table::create_table;
 use serde_json::{Value, json};
 use std::path::Path;
 use steward_domain::wiki::finding::WikiFinding;
@@ -51,7 +52,7 @@ fn to_json(manifest: &EffectiveManifest, layers: &[ManifestLayer], findings: &[W
 }
 
 fn describe(manifest: &EffectiveManifest, layers: &[ManifestLayer], findings: &[WikiFinding]) -> String {
-    let mut table = create_table(&["field", "value", "from"]);
+    let mut table = create_table(&["field", "value", "from"], &["value", "from"]);
     for (path, origin) in &manifest.origins {
         let row = [path.to_string(), show_value(manifest, path), show_origin(layers, origin)];
         table.add_row(row.map(|cell| escape_text(&cell)));

@@ -5,7 +5,9 @@
 use super::requests::{NamedRun, describe_outcome, find_run, print_outcome, request_change};
 use super::{OpenedWikis, open_vault};
 use crate::cli::ResolveArgs;
-use crate::cli::output::{CommandError, CommandExit, CommandOutput, create_table, escape_text, prompt_yes_no};
+use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text, prompt_yes_no};
+use crate::cli::style::TextStyle;
+use crate::cli::table::create_table;
 use crate::cli::wiki::RunsCommand;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
@@ -123,9 +125,9 @@ fn list(root: &VaultRoot, wiki: Option<&str>, out: CommandOutput) -> anyhow::Res
         if runs.is_empty() {
             return "No run yet: `steward wiki ingest` makes pages of a document.".to_owned();
         }
-        let mut table = create_table(&["run", "wiki", "type", "at", "state", "what"]);
+        let mut table = create_table(&["run", "wiki", "type", "at", "state", "what"], &["state", "what"]);
         for run in &runs {
-            let at = run.at.format("%Y-%m-%d %H:%M").to_string();
+            let at = TextStyle::current().show_moment(run.at);
             let state = run.describe_state();
             let row = [run.short(), &run.wiki, &run.run_type, &at, &state, &run.what];
             table.add_row(row.map(escape_text));

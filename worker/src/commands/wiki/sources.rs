@@ -3,7 +3,8 @@
 //! All of it is read from files, so it is the same whether or not a process serves the vault.
 
 use super::{OpenedWikis, open_vault};
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::table::create_table;
 use std::path::Path;
 use steward_server::views::wiki::{WikiSourceRow, list_wiki_sources};
 
@@ -18,7 +19,7 @@ fn describe(wiki: &str, sources: &[WikiSourceRow]) -> String {
     if sources.is_empty() {
         return format!("The wiki has no source: `steward wiki ingest {wiki} <file>` adds one.");
     }
-    let mut table = create_table(&["source", "state", "pages", "added", "title"]);
+    let mut table = create_table(&["source", "state", "pages", "added", "title"], &["source", "title"]);
     for source in sources {
         let replaced = source.superseded_by.as_ref().map(|by| format!(", replaced by {by}")).unwrap_or_default();
         table.add_row([

@@ -3,7 +3,8 @@
 //! All of it is read from their files, so it is the same whether or not a process serves the vault.
 
 use super::eval::describe_reading;
-use crate::cli::output::{CommandExit, CommandOutput, create_table, escape_text};
+use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::table::create_wide_table;
 use anyhow::bail;
 use chrono::Utc;
 use serde::Serialize;
@@ -113,7 +114,11 @@ fn describe(wikis: &[WikiStatus]) -> String {
     if wikis.is_empty() {
         return "The vault has no wiki: `steward wiki init <name>` makes one.".to_owned();
     }
-    let mut table = create_table(&["wiki", "state", "pages", "sources", "waiting", "found", "newest entry"]);
+    let mut table = create_wide_table(
+        &["wiki", "state", "pages", "sources", "waiting", "found", "newest entry"],
+        &["wiki", "pages", "newest entry"],
+        &["sources"],
+    );
     for wiki in wikis {
         let kinds: Vec<String> = wiki.kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
         let entry = wiki.newest_entry.as_ref().map_or_else(String::new, |entry| {

@@ -1,0 +1,141 @@
+//! Finds what `steward why` is asked about: a note by its name, path, link or title, or an action by its id.
+
+use super::super::find_matter;
+use crate::cli::alike::find_alike;
+use crate::cli::output::{CommandError, escape_text};
+use anyhow::{Context, bail};
+use steward_domain::action::audit::ActionKind;
+use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_server::views::{FactsError, VaultViews};
+use steward_vault::index::{ActionRow, Index, SubjectRow};
+
+/// The most notes that an error names.
+const MAX_NAMED: usize = 5;
+/// The fewest digits of an action's id.
+const MIN_DIGITS: usize = 4;
+
+/// A note, and the action of it that is explained.
+pub(super) struct WhyTarget {
+    pub(super) subject: SubjectRow,
+    /// `None` for the newest decision.
+    pub(super) action: Option<ActionRow>,
+}
+
+/// Finds the note that a text means. A name comes first, then the id of an action, then a title.
+///
+/// # Errors
+/// Nothing or several things are meant. The message names what is like it.
+pub(super) async fn find_target(views: &VaultViews, index: &Index, text: &str) -> anyhow::Result<WhyTarget> {
+    let (path, subject) = find_by_name(index, text).await?;
+    if let Some(subject) = subject {
+        return Ok(WhyTarget { subject, action: None });
+    }
+    if let Some(exclusion) = index.find_exclusion(&path).await? {
+        bail!("{path} is left out: {exclusion}");
+    }
+    if is_id(text) {
+        match views.find_action_row(text).await {
+            Ok(row) => return find_by_action(index, row).await,
+            Err(FactsError::Unknown { .. }) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    let path = find_by_title(index, text).await?;
+    let subject = index.read().find_subject(&path).await?;
+    let subject = subject.with_context(|| format!("{path} cannot be read: see `steward status`"))?;
+    Ok(WhyTarget { subject, action: None })
+}
+
+/// The path that a text spells, and the note there. A bare name is a task's, or else a matter's.
+async fn find_by_name(index: &Index, text: &str) -> anyhow::Result<(RecordPath, Option<SubjectRow>)> {
+    let spelled = parse_target(text)?;
+    let kind = spelled.folder_kind().unwrap_or(RecordKind::Task);
+    let path = index.resolve_link(kind, text, &spelled).await?.unwrap_or(spelled);
+    let found = index.read().find_subject(&path).await?;
+    if found.is_none() && !text.contains('/') {
+        let matter = find_matter(index, text).await?;
+        if let Some(subject) = index.read().find_subject(&matter).await? {
+            return Ok((matter, Some(subject)));
+        }
+    }
+    Ok((path, found))
+}
+
+/// Reads a task or matter as a person names it; a bare name is that of a task.
+fn parse_target(text: &str) -> anyhow::Result<RecordPath> {
+    let kind = if text.contains("matter/") { RecordKind::Matter } else { RecordKind::Task };
+    parse_link(kind, text).with_context(|| format!("failed to read `{}` as a task or matter", text.escape_debug()))
+}
+
+fn is_id(text: &str) -> bool {
+    (MIN_DIGITS..=16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+}
+
+/// The note of an action. Of the answer to a decision, the decision is explained.
+async fn find_by_action(index: &Index, row: ActionRow) -> anyhow::Result<WhyTarget> {
+    let subject = index.read().find_subject(&row.target).await?;
+    let subject = subject.with_context(|| format!("{}, which the action is about, is not in the vault", row.target))?;
+    if row.kind == ActionKind::Action {
+        return Ok(WhyTarget { subject, action: Some(row) });
+    }
+    let all = index.actions().list_actions(None, Some(&row.target), super::MAX_ACTIONS).await?;
+    let action = all.into_iter().find(|action| action.resolved_by.as_ref() == Some(&row.id));
+    Ok(WhyTarget { subject, action })
+}
+
+/// The only note with this title, or else the only one in whose title or name the text stands.
+async fn find_by_title(index: &Index, text: &str) -> anyhow::Result<RecordPath> {
+    let titles = index.read().list_record_titles().await?;
+    let wanted = text.trim().to_lowercase();
+    let called: Vec<_> = titles.iter().filter(|(_, title)| title.to_lowercase() == wanted).collect();
+    let holds = |(path, title): &&(RecordPath, String)| {
+        title.to_lowercase().contains(&wanted) || path.slug().to_lowercase().contains(&wanted)
+    };
+    let found = if called.is_empty() { titles.iter().filter(holds).collect() } else { called };
+    let shown = escape_text(text);
+    match found.as_slice() {
+        [(path, _)] => Ok(path.clone()),
+        [] => {
+            let names = titles.iter().flat_map(|(path, title)| [path.slug().to_owned(), title.to_lowercase()]);
+            let meant = find_alike(&wanted, names).map(|name| format!("; did you mean `{}`?", escape_text(&name)));
+            let message = format!("no task, matter or action is called `{shown}`{}", meant.unwrap_or_default());
+            Err(CommandError::Usage(message).into())
+        }
+        several => {
+            let lines =
+                several.iter().take(MAX_NAMED).map(|(path, title)| format!("\n  {path}  {}", escape_text(title)));
+            let more =
+                if several.len() > MAX_NAMED { format!("\n  … {} in all", several.len()) } else { String::new() };
+            let message =
+                format!("`{shown}` may be any of these; give a whole path:{}{more}", lines.collect::<String>());
+            Err(CommandError::Usage(message).into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_named_as_people_do_and_a_matter_by_its_folder() {
+        for (text, path) in [
+            ("pay", "task/pay.md"),
+            ("task/pay.md", "task/pay.md"),
+            ("[[task/pay]]", "task/pay.md"),
+            ("matter/m", "matter/m.md"),
+        ] {
+            assert_eq!(parse_target(text).unwrap().as_str(), path);
+        }
+        assert!(parse_target("../x").is_err());
+    }
+
+    #[test]
+    fn the_beginning_of_an_id_is_told_from_a_name() {
+        for (text, expected) in
+            [("3f9a", true), ("3f9a1c22b07d4e51", true), ("3f9", false), ("pay-rent", false), ("FACE", false)]
+        {
+            assert_eq!(is_id(text), expected, "{text}");
+        }
+    }
+}
