@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn ages_are_shown_in_the_unit_that_a_person_would_use() {
-        let now = Utc::now();
+        let now = parse("2026-11-21T09:30:00Z").unwrap();
         let age = |seconds| format_age(now - chrono::TimeDelta::seconds(seconds), now);
         assert_eq!([age(5), age(600), age(7_200), age(172_800)], ["5 s ago", "10 min ago", "2 h ago", "2 days ago"]);
         assert_eq!(age(-600), "in 10 min");

@@ -13,6 +13,7 @@ use crate::views::trust::Demotion;
 use chrono::Utc;
 use std::sync::Arc;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::record::url::encode_path;
 use steward_domain::time::format_seconds;
 use steward_vault::action::writer::VaultWriter;
@@ -177,7 +178,8 @@ async fn list_record_items(views: &VaultViews) -> Result<Vec<AttentionItem>, Ind
             add(&format!("Stream {}", stream.source), format!("failed {} times: {error}", stream.failures));
         }
         if stream.parked > 0 {
-            let problem = format!("{} events could not be read: see `steward streams list`", stream.parked);
+            let problem =
+                format!("{} could not be read: see `steward streams list`", count_noun(stream.parked, "event"));
             add(&format!("Stream {}", stream.source), problem);
         }
     }

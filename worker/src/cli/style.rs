@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use clap::ColorChoice;
 use std::io::IsTerminal;
 use std::sync::OnceLock;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::time::{format_age, format_seconds};
 
 /// The narrowest width for which tables are laid out, in columns.
@@ -57,15 +58,68 @@ impl TextStyle {
         if self.is_long { id.to_owned() } else { id.chars().take(8).collect() }
     }
 
+    /// A note as a list shows it: a task of the folder `task/` by its name alone, which commands take as well.
+    pub(crate) fn show_record(self, path: &RecordPath) -> String {
+        let is_task = path.scanned_kind() == Some(RecordKind::Task);
+        if is_task && !self.is_long { path.slug().to_owned() } else { path.to_string() }
+    }
+
+    /// Breaks lines that are wider than the terminal between words. Later lines begin where the text of the first one does.
+    pub(crate) fn wrap_lines(self, text: &str) -> String {
+        match self.width {
+            Some(width) => text.lines().map(|line| wrap_line(line, width.into())).collect::<Vec<_>>().join("\n"),
+            None => text.to_owned(),
+        }
+    }
+
     /// A moment as a list shows it: how long ago it was.
     pub(crate) fn show_moment(self, at: DateTime<Utc>) -> String {
         if self.is_long { format_seconds(at) } else { format_age(at, Utc::now()) }
     }
 }
 
+/// The widest label before the text of a line, in characters.
+const MAX_LABEL: usize = 24;
+
+/// One line as several. A label stands before the last wide gap near the beginning.
+fn wrap_line(line: &str, width: usize) -> String {
+    if line.chars().count() <= width {
+        return line.to_owned();
+    }
+    let start: String = line.chars().take(MAX_LABEL).collect();
+    let label = start.rfind("  ").map_or(0, |at| at + 2);
+    let (label, rest) = line.split_at(label);
+    let indent = if label.trim().is_empty() { label.chars().count() + 2 } else { label.chars().count() };
+    let (mut shown, mut used) = (label.to_owned(), label.chars().count());
+    for (at, word) in rest.split(' ').enumerate() {
+        let length = word.chars().count();
+        if at > 0 && used + 1 + length > width {
+            shown.push('\n');
+            shown.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if at > 0 {
+            shown.push(' ');
+            used += 1;
+        }
+        shown.push_str(word);
+        used += length;
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_line_goes_on_below_its_text() {
+        let line = "signal     for: one two three four five six seven";
+        assert_eq!(wrap_line(line, 30), "signal     for: one two three\n           four five six seven");
+        assert_eq!(wrap_line("short", 30), "short");
+        assert_eq!(wrap_line("  a sentence that is too wide", 20), "  a sentence that is\n    too wide");
+        let link = format!("dashboard  http://{}", "x".repeat(60));
+        assert_eq!(wrap_line(&link, 30), link, "a word is never broken");
+    }
 
     #[test]
     fn a_pipe_gets_whole_ids_and_moments() {

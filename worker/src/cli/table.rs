@@ -54,6 +54,9 @@ impl TextTable {
             None => drop(table.set_content_arrangement(ContentArrangement::Disabled)),
         }
         table.set_header(row);
+        for column in table.column_iter_mut() {
+            column.set_padding((0, 1));
+        }
         if style.width.is_some() {
             for (column, heading) in table.column_iter_mut().zip(&headings) {
                 if !flexible.contains(heading) {

@@ -14,6 +14,7 @@ use comfy_table::Cell;
 use serde_json::json;
 use steward_domain::action::audit::{ActionKind, AuditRecord};
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::time::format_millis;
 use steward_vault::action::chain::{self, ChainVerification};
 use steward_vault::files::root::VaultRoot;
@@ -82,7 +83,7 @@ pub(crate) fn describe_tracker_status(delivery: &DeliveryStatus) -> String {
 }
 
 fn describe_verification(found: &ChainVerification) -> String {
-    let mut lines = vec![format!("{} records read", found.records)];
+    let mut lines = vec![format!("{} read", count_noun(found.records, "record"))];
     lines.extend(found.faults.iter().map(|f| escape_text(f)));
     lines.push(if found.faults.is_empty() { describe_intact_chain(found) } else { "the chain is broken".into() });
     lines.join("\n")
@@ -93,10 +94,10 @@ pub(crate) fn describe_intact_chain(found: &ChainVerification) -> String {
     match (found.head_unknown, found.records) {
         (true, 0) => "there is no chain yet".into(),
         (true, records) => format!(
-            "the chain of {records} records has no fault, but its head is unknown: records missing at the end cannot \
-             be detected"
+            "the chain of {} has no fault, but its head is unknown: records missing at the end cannot be detected",
+            count_noun(records, "record")
         ),
-        (false, records) => format!("{records} records, the chain is intact"),
+        (false, records) => format!("{}, the chain is intact", count_noun(records, "record")),
     }
 }
 
@@ -109,7 +110,7 @@ fn render_action_table(rows: &[ActionRow]) -> String {
     let mut shown_rows = create_wide_table(&headings, &["record", "decision"], &["kind", "class"]);
     for row in rows {
         let decision = match row.kind {
-            ActionKind::Action => format!("{} {:.0} %", row.decision.as_str(), row.confidence * 100.0),
+            ActionKind::Action => format!("{:.0} % {}", row.confidence * 100.0, row.decision.as_str()),
             _ if style.is_long => String::new(),
             kind => kind.describe().to_owned(),
         };
@@ -118,7 +119,7 @@ fn render_action_table(rows: &[ActionRow]) -> String {
             Cell::from(style.show_moment(row.at)),
             style.show_id(row.id.as_str()).into(),
             row.kind.describe().into(),
-            row.target.as_str().into(),
+            style.show_record(&row.target).into(),
             decision.into(),
             row.class.map_or("", |class| class.as_str()).into(),
             show_disposition(disposition),

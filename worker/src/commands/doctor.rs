@@ -12,6 +12,7 @@ mod wikis;
 
 use crate::cli::DoctorArgs;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
+use crate::cli::style::TextStyle;
 use crate::commands::open_index;
 use crate::config::StewardConfig;
 use crate::runtime::engine;
@@ -136,7 +137,7 @@ pub(crate) async fn run(
     let faults = findings.0.iter().any(|f| !f.ok);
     out.print_value(&findings.0, || {
         let line = |f: &DoctorFinding| format!("{} {:<14} {}", f.level.label(), f.check, escape_text(&f.found));
-        findings.0.iter().map(line).collect::<Vec<_>>().join("\n")
+        TextStyle::current().wrap_lines(&findings.0.iter().map(line).collect::<Vec<_>>().join("\n"))
     })?;
     Ok(if faults { CommandExit::Faults } else { CommandExit::Ok })
 }

@@ -8,6 +8,7 @@ use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::config::StewardConfig;
 use crate::runtime::reading_progress::show_index_progress;
 use chrono::Utc;
+use steward_domain::record::plain_text::count_noun;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
 
@@ -26,7 +27,13 @@ pub(crate) async fn run(
             if let Some(path) = quarantined {
                 out.print_text(&format!("The old index could not be used. It was moved to {}.", path.display()))?;
             }
-            out.print_value(&report, || format!("{} files read, {} problems", report.read, report.problems.len()))?;
+            out.print_value(&report, || {
+                format!(
+                    "{} read, {}",
+                    count_noun(report.read as u64, "file"),
+                    count_noun(report.problems.len() as u64, "problem")
+                )
+            })?;
             Ok(CommandExit::Ok)
         }
         cli::IndexCommand::Check => {

@@ -7,6 +7,7 @@ mod lines;
 
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
 use crate::config::StewardConfig;
 use crate::temporal::note::VaultHolder;
 use anyhow::bail;
@@ -89,7 +90,7 @@ pub(crate) async fn run(
         checked.matters.push(explain_matter(&settings, root, matter, spent));
     }
     let faults = checked.matters.iter().any(|matter| !matter.faults.is_empty());
-    out.print_value(&checked, || describe_policies(&checked))?;
+    out.print_value(&checked, || TextStyle::current().wrap_lines(&describe_policies(&checked)))?;
     Ok(if faults { CommandExit::Faults } else { CommandExit::Ok })
 }
 

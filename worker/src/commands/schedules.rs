@@ -17,6 +17,7 @@ use crate::temporal;
 use chrono::Utc;
 use serde_json::json;
 use std::collections::BTreeMap;
+use steward_domain::record::plain_text::count_noun;
 use steward_server::views::schedules::ScheduleRow;
 use steward_vault::files::identity::VaultIdentity;
 
@@ -133,7 +134,7 @@ pub(crate) fn describe_plan(plan: &SchedulePlan) -> String {
         lines.push(format!("{unchanged} unchanged"));
     }
     if let Some(refused) = &plan.refused {
-        lines.push(format!("refused {} deletions: {}", refused.ids.len(), refused.hint));
+        lines.push(format!("refused {}: {}", count_noun(refused.ids.len() as u64, "deletion"), refused.hint));
     }
     if let Some(conflict) = &plan.conflict {
         lines.push(format!("refused: {}", escape_text(&conflict.to_string())));

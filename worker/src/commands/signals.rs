@@ -6,6 +6,7 @@
 use super::why::describe_mutation;
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
 use crate::cli::table::create_wide_table;
 use crate::config::StewardConfig;
 use anyhow::{Context, bail};
@@ -45,13 +46,13 @@ pub(crate) async fn run(
         }
         cli::SignalsCommand::Show { path } => {
             let filed = read_signal(root, path)?;
-            out.print_value(&filed, || describe_signal(&filed).join("\n"))?;
+            out.print_value(&filed, || TextStyle::current().wrap_lines(&describe_signal(&filed).join("\n")))?;
         }
         cli::SignalsCommand::Explain { path } => {
             let filed = read_signal(root, path)?;
             let history = vault.views.read_signal_history(&filed.path).await?;
             let explained = signal::explain_signal(root, index.note_schema(), filed, &history);
-            out.print_value(&explained, || describe_explanation(&explained))?;
+            out.print_value(&explained, || TextStyle::current().wrap_lines(&describe_explanation(&explained)))?;
         }
     }
     Ok(CommandExit::Ok)
@@ -147,7 +148,7 @@ fn render_signal_table(rows: &[ListedSignal]) -> String {
         shown_rows.add_row(vec![
             path.slug().to_owned(),
             escape_text(&signal.source_type),
-            describe_target(signal),
+            signal.target.as_ref().map_or_else(|| "unknown".to_owned(), |path| TextStyle::current().show_record(path)),
             kind.to_owned(),
             signal.status.as_str().to_owned(),
             escape_text(signal.reason.as_deref().or(routed.as_deref()).unwrap_or_default()),

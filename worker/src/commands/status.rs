@@ -8,6 +8,7 @@ mod guard;
 use self::guard::{describe_guard, read_guard_status};
 use super::streams::format_duration;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
+use crate::cli::style::TextStyle;
 use crate::config::mapping::{MappingStatus, describe_acceptance, describe_mapping};
 use crate::config::{ClerkChoice, StewardConfig};
 use crate::temporal;
@@ -243,7 +244,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
         lost_notes: index.list_lost_notes().await?,
         warnings: config.warnings.clone(),
     };
-    out.print_value(&status, || describe_status(&status))?;
+    out.print_value(&status, || TextStyle::current().wrap_lines(&describe_status(&status)))?;
     Ok(CommandExit::Ok)
 }
 

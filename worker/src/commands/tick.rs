@@ -4,6 +4,7 @@
 //! With `--shadow` the tick decides but changes nothing.
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
 use crate::cli::table::create_table;
 use crate::config::StewardConfig;
 use crate::registrar::desired;
@@ -69,7 +70,7 @@ pub(crate) async fn run(
         return Ok(CommandExit::Ok);
     }
     let report = tick_matter(&client, config, &matter, tick.shadow).await?;
-    out.print_value(&report, || describe_tick(&report))?;
+    out.print_value(&report, || TextStyle::current().wrap_lines(&describe_tick(&report)))?;
     Ok(exit_code(&report))
 }
 

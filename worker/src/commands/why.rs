@@ -7,6 +7,7 @@ mod hints;
 mod target;
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
+use crate::cli::style::TextStyle;
 use crate::config::StewardConfig;
 use chrono::{DateTime, Utc};
 use hints::HintFacts;
@@ -119,7 +120,7 @@ pub(crate) async fn run(config: &StewardConfig, target: &str, out: CommandOutput
     let mut would_change_it = hints.list_hints();
     would_change_it.extend(quiet.map(|until| format!("the end of its matter's quiet hours, {}", format_millis(until))));
     let why = WhyReport { subject, seen, stances, asks, decided, resolution, resolutions, tracker, would_change_it };
-    out.print_value(&why, || describe_why(&why))?;
+    out.print_value(&why, || TextStyle::current().wrap_lines(&describe_why(&why)))?;
     Ok(CommandExit::Ok)
 }
 

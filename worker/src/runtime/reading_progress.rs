@@ -1,7 +1,7 @@
 //! Reports how much of a vault has been read while somebody waits for it.
 //!
 //! The first reading of a large vault takes minutes; later ones take moments. A command prints lines on standard error,
-//! so that standard output holds only its JSON. A process that serves writes log lines. A reading of less than 2 s is
+//! so that standard output holds only its JSON. A process that serves writes log lines. A reading of less than 1 s is
 //! not reported. This module reads only the index's own numbers and must not delay the reading.
 
 use crate::cli::output;
@@ -9,8 +9,8 @@ use std::time::Duration;
 use steward_vault::index::Index;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// A reading of less time is not reported: 2 s.
-const FIRST_REPORT: Duration = Duration::from_secs(2);
+/// A reading of less time is not reported: 1 s.
+const FIRST_REPORT: Duration = Duration::from_secs(1);
 /// How often a command reports: 5 s, often enough to show that it is working.
 const COMMAND_INTERVAL: Duration = Duration::from_secs(5);
 /// How often a log line is written: 30 s.

@@ -10,12 +10,14 @@ use super::household::{FRESH, MATTERS, PEOPLE, SOURCES};
 use super::principal::{PRINCIPAL, PrincipalReaction};
 use super::proposal::{SimulatedSignal, SimulatedSignalContext};
 use super::truth::GroundTruth;
+use crate::cli::output::print_progress;
 use crate::simulate::vault::{self, SimulatedVault};
 use anyhow::Context;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 use steward_domain::action::mutation::{ContextField, Mutation, MutationClass, RelatedField, format_link};
 use steward_domain::action::plan::{ActionId, Disposition};
 use steward_domain::gates::mode::Mode;
@@ -28,6 +30,8 @@ use steward_domain::trust::by_hand::ANSWER_WINDOW;
 const ARCHIVED_ONE_IN: u32 = 12;
 /// The most days on which the stewards may act: 7.
 const LIVE_DAYS: u32 = 7;
+/// How often progress is shown: 2 s.
+const REPORT_INTERVAL: Duration = Duration::from_secs(2);
 /// How long before its message a task is written: 30 h.
 const TASK_BEFORE: TimeDelta = TimeDelta::hours(30);
 
@@ -89,7 +93,15 @@ pub(super) async fn simulate_month(
     for day in 1..=options.days {
         month.schedule_event(start + TimeDelta::days(i64::from(day)), SimulationEvent::DayEnds);
     }
+    let (mut ended, mut reported) = (0, Instant::now());
     while let Some(((at, _), event)) = month.events.pop_first() {
+        if matches!(event, SimulationEvent::DayEnds) {
+            ended += 1;
+            if reported.elapsed() >= REPORT_INTERVAL {
+                reported = Instant::now();
+                print_progress("days simulated", ended, options.days as usize);
+            }
+        }
         month.handle_event(event, at).await?;
     }
     month.write_fresh_signals(options.now)?;

@@ -5,7 +5,7 @@
 use crate::{CHANGED_ATTRIBUTE, DISPOSITION_ATTRIBUTE};
 use steward_domain::action::plan::Disposition;
 use steward_domain::record::path::RecordPath;
-use steward_domain::record::plain_text::escape_markdown;
+use steward_domain::record::plain_text::{count_noun, escape_markdown};
 use steward_domain::record::url::encode_path;
 use steward_domain::steward::tick::{RunDisplay, TaskCheckOutcome, TaskCheckReport, TickReport};
 use temporalio_common::search_attributes::{SearchAttributeKey, SearchAttributeUpdate};
@@ -30,10 +30,7 @@ pub(super) fn describe_tick(report: &TickReport, display: &RunDisplay) -> String
         format!("{} without news", report.quiet),
         format!("{} skipped", report.skipped.values().sum::<u32>()),
     ];
-    counts.push(match report.signals {
-        1 => "1 signal".to_owned(),
-        many => format!("{many} signals"),
-    });
+    counts.push(count_noun(report.signals.into(), "signal"));
     let stopped = if report.stopped { " The vault is stopped." } else { "" };
     let mut text = format!(
         "{} – {}. Next check in {}.{stopped}",

@@ -86,7 +86,7 @@ async fn ask_model(
     }
     let known = eval.read_answers()?;
     if known.len() >= cases.len() {
-        eprintln!("All {} cases were answered before; --again asks them anew.", cases.len());
+        eprintln!("All cases were answered before ({}); --again asks them anew.", cases.len());
         return Ok((known, None));
     }
     eval.note_waiter(Utc::now())?;

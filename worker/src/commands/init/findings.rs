@@ -8,6 +8,7 @@ use super::{InitReport, MATTER_NOTE_HINT};
 use crate::cli::output::escape_text;
 use std::path::Path;
 use steward_domain::record::path::RecordPath;
+use steward_domain::record::plain_text::count_noun;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::{ExcludedNote, VaultCounts, VaultProblem};
 
@@ -52,11 +53,11 @@ pub(super) fn describe_findings(report: &InitReport, survey: &VaultSurvey) -> St
 
 fn describe_counts(counts: &VaultCounts) -> String {
     format!(
-        "{} open tasks in {} open matters; closed: {} tasks, {} matters",
-        counts.tasks.open,
-        counts.matters.open,
-        counts.tasks.done + counts.tasks.archived,
-        counts.matters.done + counts.matters.archived
+        "{} in {}; closed: {}, {}",
+        count_noun(counts.tasks.open, "open task"),
+        count_noun(counts.matters.open, "open matter"),
+        count_noun(counts.tasks.done + counts.tasks.archived, "task"),
+        count_noun(counts.matters.done + counts.matters.archived, "matter")
     )
 }
 

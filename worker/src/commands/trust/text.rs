@@ -6,8 +6,10 @@
 use super::TrustReportDocument;
 use super::settings::RecommendedSettings;
 use crate::cli::output::escape_text;
+use crate::cli::style::TextStyle;
 use std::fmt::Write;
 use steward_domain::gates::mode::Mode;
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::time::format_seconds;
 use steward_domain::trust::report::advice::format_precision;
 use steward_domain::trust::report::newest::NEWEST;
@@ -76,9 +78,9 @@ fn describe_totals(document: &TrustReportDocument) -> String {
     let headline = wrap_text(&escape_text(&document.headline));
     let Some(records) = report.records else { return format!("{warning}{headline}") };
     format!(
-        "{warning}{headline}\n\n{} changes were proposed from {} to {} (records {} to {}).\n\
-         Decided: {}, of which {} agreed and {} were wrong; precision {}.\nOpen: {}{}.\n",
-        tally.total_count(),
+        "{warning}{headline}\n\n{} proposed from {} to {} (records {} to {}).\n\
+         Decided: {}; agreed: {}; wrong: {}; precision {}.\nOpen: {}{}.\n",
+        count_changes(tally.total_count()),
         format_seconds(records.from),
         format_seconds(records.to),
         records.first_seq,
@@ -262,12 +264,17 @@ fn describe_gates(report: &TrustReport) -> Vec<String> {
     lines
 }
 
+/// `1 change was`, and `2 changes were`.
+fn count_changes(count: u64) -> String {
+    format!("{} {}", count_noun(count, "change"), if count == 1 { "was" } else { "were" })
+}
+
 /// Describes the changes that passed every gate.
 pub(super) fn describe_let_through(report: &TrustReport) -> String {
     let passed = report.let_through;
     format!(
-        "{} changes passed every gate and were made without a confirmation: {} agreed, {} were wrong, {} are open.",
-        passed.total_count(),
+        "{} made without a confirmation, because every gate was open: {} agreed, {} wrong, {} open.",
+        count_changes(passed.total_count()),
         passed.agreed,
         passed.wrong,
         passed.open
@@ -341,10 +348,11 @@ pub(super) fn wrap_text(text: &str) -> String {
             Some(_) | None => words.push(word.to_owned()),
         }
     }
+    let width = TextStyle::current().width.map_or(LINE_WIDTH, usize::from).min(LINE_WIDTH);
     let mut lines = vec![String::new()];
     for word in words {
         let last = lines.last().map_or(0, |line| line.chars().count());
-        if last > 0 && last + 1 + word.chars().count() > LINE_WIDTH {
+        if last > 0 && last + 1 + word.chars().count() > width {
             lines.push(format!("  {word}"));
         } else if let Some(line) = lines.last_mut() {
             if last > 0 {

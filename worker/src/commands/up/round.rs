@@ -231,7 +231,7 @@ pub(super) fn describe_round(round: &TickRound) -> String {
     for row in &round.tasks {
         tasks.add_row(vec![
             Cell::from(row.task.slug()),
-            format!("{} {:.0} %", row.decision, row.confidence * 100.0).into(),
+            format!("{:.0} % {}", row.confidence * 100.0, row.decision).into(),
             escape_text(row.change.as_deref().unwrap_or("")).into(),
             show_disposition(row.disposition),
             escape_text(row.held_by.as_deref().unwrap_or("")).into(),
