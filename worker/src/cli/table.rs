@@ -120,7 +120,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4, "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 48), "{text}");
-        assert!(lines[2].contains(" 4edabddd ") && lines[2].contains('…') && lines[2].ends_with("pending"), "{text}");
+        assert!(lines[2].starts_with("4edabddd ") && lines[2].contains('…') && lines[2].ends_with("pending"), "{text}");
         assert!(lines[3].contains(" task/short.md "), "{text}");
     }
 
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn some_columns_are_for_the_long_form_alone() {
-        for (width, expected) in [(None, " id   kind"), (Some(80), " id")] {
+        for (width, expected) in [(None, "id  kind"), (Some(80), "id")] {
             let mut table = TextTable::new(&["id", "kind"], &[], &["kind"], style(width, false));
             table.add_row(["1", "decided"]);
             assert_eq!(table.to_string().lines().next().unwrap().trim_end(), expected);

@@ -6,14 +6,14 @@ use std::fmt::Write;
 use std::path::Path;
 
 const HEAD: &str = "# The command line\n\nThe help of every command, as `--help` prints it. The options \
-                    `--vault`, `--json` and\n`--help` of the first section belong to every command and are not \
+                    `--vault`, `--json`, `--long`, `--color` and\n`--help` of the first section belong to every command and are not \
                     repeated.\n";
 
 /// Appends the help of a command and of the commands below it.
 fn append_help(page: &mut String, command: &Command, path: &str) {
     let is_root = !path.contains(' ');
     let shown = command.clone().bin_name(path).term_width(120).mut_args(|arg| {
-        let is_repeated = !is_root && ["vault", "json", "help"].contains(&arg.get_id().as_str());
+        let is_repeated = !is_root && ["vault", "json", "long", "color", "help"].contains(&arg.get_id().as_str());
         if is_repeated { arg.hide(true) } else { arg }
     });
     let help = shown.clone().render_long_help().to_string();
