@@ -10,9 +10,28 @@ pub(crate) fn find_alike(text: &str, names: impl IntoIterator<Item = String>) ->
     alike.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, name)| name)
 }
 
+/// A message of serde that lists all keys, with the one that was meant in place of the list, if one is like it.
+pub(crate) fn name_the_meant_key(message: &str) -> String {
+    let named = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let Some((bare, choices)) = message.split_once(", expected one of ") else { return message.to_owned() };
+    let meant = named(bare).last().and_then(|given| find_alike(given, named(choices)));
+    meant.map_or_else(|| message.to_owned(), |meant| format!("{bare}; did you mean `{meant}`?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_names_the_key_that_was_meant_or_else_all() {
+        let message =
+            |key: &str| format!("streams.mail: unknown field `{key}`, expected one of `host`, `port`, `password_file`");
+        assert_eq!(
+            name_the_meant_key(&message("pasword_file")),
+            "streams.mail: unknown field `pasword_file`; did you mean `password_file`?"
+        );
+        assert_eq!(name_the_meant_key(&message("state")), message("state"));
+    }
 
     #[test]
     fn the_most_similar_name_is_found_and_no_other_is_forced() {

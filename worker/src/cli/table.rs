@@ -12,6 +12,8 @@ use steward_domain::action::plan::Disposition;
 const PLAIN: &str = "     ──            ";
 /// Stands where the end of a text is left out.
 const ELLIPSIS: &str = "…";
+/// No text holds it, so a text is cut where the room ends, and not before its last word.
+const NO_DELIMITER: char = '\u{1f}';
 
 /// A table that is being filled.
 pub(crate) struct TextTable {
@@ -41,7 +43,7 @@ impl TextTable {
         let hidden = headings.iter().map(is_hidden).collect();
         let headings: Vec<&str> = headings.iter().filter(|name| !is_hidden(name)).copied().collect();
         let mut table = Table::new();
-        table.load_preset(PLAIN).set_truncation_indicator(ELLIPSIS).force_no_tty();
+        table.load_preset(PLAIN).set_truncation_indicator(ELLIPSIS).set_delimiter(NO_DELIMITER).force_no_tty();
         if style.has_color {
             table.enforce_styling();
         }

@@ -4,6 +4,7 @@
 //! database, which a running worker sees within seconds. `test` reads a source once and must not store anything.
 
 use crate::cli;
+use crate::cli::alike::name_the_meant_key;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::cli::style::TextStyle;
 use crate::cli::table::create_wide_table;
@@ -130,7 +131,8 @@ fn insert_stream(text: &str, name: &str, kind: &str, set: &[String]) -> anyhow::
         table[key] = Item::Value(typed.unwrap_or_else(|| value.into()));
     }
     let keys = serde_json::to_value(toml::from_str::<toml::Table>(&table.to_string())?)?;
-    StreamConfig::read(name, keys.as_object().cloned().unwrap_or_default())?;
+    StreamConfig::read(name, keys.as_object().cloned().unwrap_or_default())
+        .map_err(|e| anyhow::anyhow!(name_the_meant_key(&format!("{e:#}"))))?;
     let streams = document.entry("streams").or_insert_with(|| {
         let mut streams = Table::new();
         streams.set_implicit(true);
