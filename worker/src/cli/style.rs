@@ -45,12 +45,23 @@ impl TextStyle {
 
     /// Uses this style from now on. The first call counts.
     pub(crate) fn install(self) {
+        // It would look at NO_COLOR itself, which a flag overrides.
+        crossterm::style::force_color_output(self.has_color);
         let _ = STYLE.set(self);
     }
 
     /// The style of this process; that of a pipe unless another one was installed.
     pub(crate) fn current() -> Self {
         STYLE.get().copied().unwrap_or(Self { width: None, is_long: true, has_color: false })
+    }
+
+    /// A text in a colour, if colours are wanted.
+    pub(crate) fn paint(self, text: &str, color: TextColor) -> String {
+        let code = match color {
+            TextColor::Red => 31,
+            TextColor::Yellow => 33,
+        };
+        if self.has_color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
     }
 
     /// An id as a list shows it: its first 8 digits, which commands take as well.
@@ -78,21 +89,37 @@ impl TextStyle {
     }
 }
 
+/// A colour of a state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TextColor {
+    /// Something is wrong.
+    Red,
+    /// Something waits or is closed.
+    Yellow,
+}
+
+/// How many characters of a text are seen: all but those that set a colour.
+fn count_shown(text: &str) -> usize {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().map_or(0, |part| part.chars().count());
+    first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| rest.chars().count())).sum::<usize>()
+}
+
 /// The widest label before the text of a line, in characters.
 const MAX_LABEL: usize = 24;
 
 /// One line as several. A label stands before the last wide gap near the beginning.
 fn wrap_line(line: &str, width: usize) -> String {
-    if line.chars().count() <= width {
+    if count_shown(line) <= width {
         return line.to_owned();
     }
     let start: String = line.chars().take(MAX_LABEL).collect();
     let label = start.rfind("  ").map_or(0, |at| at + 2);
     let (label, rest) = line.split_at(label);
-    let indent = if label.trim().is_empty() { label.chars().count() + 2 } else { label.chars().count() };
-    let (mut shown, mut used) = (label.to_owned(), label.chars().count());
+    let indent = if label.trim().is_empty() { label.chars().count() + 2 } else { count_shown(label) };
+    let (mut shown, mut used) = (label.to_owned(), count_shown(label));
     for (at, word) in rest.split(' ').enumerate() {
-        let length = word.chars().count();
+        let length = count_shown(word);
         if at > 0 && used + 1 + length > width {
             shown.push('\n');
             shown.push_str(&" ".repeat(indent));

@@ -83,9 +83,12 @@ pub(crate) fn describe_tracker_status(delivery: &DeliveryStatus) -> String {
 }
 
 fn describe_verification(found: &ChainVerification) -> String {
+    if found.faults.is_empty() {
+        return describe_intact_chain(found);
+    }
     let mut lines = vec![format!("{} read", count_noun(found.records, "record"))];
     lines.extend(found.faults.iter().map(|f| escape_text(f)));
-    lines.push(if found.faults.is_empty() { describe_intact_chain(found) } else { "the chain is broken".into() });
+    lines.push("the chain is broken".into());
     lines.join("\n")
 }
 
@@ -114,7 +117,8 @@ fn render_action_table(rows: &[ActionRow]) -> String {
             _ if style.is_long => String::new(),
             kind => kind.describe().to_owned(),
         };
-        let disposition = (!row.kind.has_no_disposition()).then_some(row.disposition);
+        let has_disposition = row.kind == ActionKind::Action || style.is_long && !row.kind.has_no_disposition();
+        let disposition = has_disposition.then_some(row.disposition);
         shown_rows.add_row([
             Cell::from(style.show_moment(row.at)),
             style.show_id(row.id.as_str()).into(),

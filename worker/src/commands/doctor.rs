@@ -12,7 +12,7 @@ mod wikis;
 
 use crate::cli::DoctorArgs;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
-use crate::cli::style::TextStyle;
+use crate::cli::style::{TextColor, TextStyle};
 use crate::commands::open_index;
 use crate::config::StewardConfig;
 use crate::runtime::engine;
@@ -61,6 +61,16 @@ impl FindingLevel {
             Self::Ok => "ok   ",
             Self::Note => "note ",
             Self::Wrong => "WRONG",
+        }
+    }
+
+    /// The label in its colour.
+    fn show(self) -> String {
+        let style = TextStyle::current();
+        match self {
+            Self::Ok => self.label().to_owned(),
+            Self::Note => style.paint(self.label(), TextColor::Yellow),
+            Self::Wrong => style.paint(self.label(), TextColor::Red),
         }
     }
 }
@@ -136,7 +146,7 @@ pub(crate) async fn run(
     }
     let faults = findings.0.iter().any(|f| !f.ok);
     out.print_value(&findings.0, || {
-        let line = |f: &DoctorFinding| format!("{} {:<14} {}", f.level.label(), f.check, escape_text(&f.found));
+        let line = |f: &DoctorFinding| format!("{} {:<14} {}", f.level.show(), f.check, escape_text(&f.found));
         TextStyle::current().wrap_lines(&findings.0.iter().map(line).collect::<Vec<_>>().join("\n"))
     })?;
     Ok(if faults { CommandExit::Faults } else { CommandExit::Ok })

@@ -158,8 +158,13 @@ fn describe_policies(checked: &PolicyCheckReport) -> String {
     }
     for matter in &checked.matters {
         lines.push(matter.matter.to_string());
+        let width = |column: fn(&PolicyLine) -> &str| {
+            matter.lines.iter().map(|line| column(line).chars().count()).max().unwrap_or_default()
+        };
+        let (first, second) = (width(|line| &line.what), width(|line| &line.value));
         for PolicyLine { what, value, from } in &matter.lines {
-            lines.push(format!("  {:<30} {:<38} {}", escape_text(what), escape_text(value), escape_text(from)));
+            let (what, value) = (escape_text(what), escape_text(value));
+            lines.push(format!("  {what:<first$}  {value:<second$}  {}", escape_text(from)));
         }
         for fault in &matter.faults {
             let line = fault.line.map(|line| format!(":{line}")).unwrap_or_default();

@@ -37,12 +37,13 @@ pub(crate) async fn run(
             rows.iter_mut().for_each(|filed| filed.signal = filed.signal.clone().resolve_links(&names, &moves));
             rows.retain(|filed| filter.is_match(&filed.signal));
             rows.sort_by(|a, b| b.signal.created.cmp(&a.signal.created).then_with(|| b.path.cmp(&a.path)));
+            let total = rows.len();
             rows.truncate(*limit);
             let paths: Vec<RecordPath> = rows.iter().map(|filed| filed.path.clone()).collect();
             let mut reasons = index.signals().list_route_reasons(&paths).await?;
             let rows: Vec<ListedSignal> =
                 rows.into_iter().map(|filed| ListedSignal { routed: reasons.remove(&filed.path), filed }).collect();
-            out.print_value(&rows, || render_signal_table(&rows))?;
+            out.print_value(&rows, || render_signal_table(&rows, total))?;
         }
         cli::SignalsCommand::Show { path } => {
             let filed = read_signal(root, path)?;
@@ -133,7 +134,7 @@ fn describe_effect(signal: &Signal) -> String {
     }
 }
 
-fn render_signal_table(rows: &[ListedSignal]) -> String {
+fn render_signal_table(rows: &[ListedSignal], total: usize) -> String {
     let mut shown_rows = create_wide_table(
         &["signal", "source", "about", "effect", "status", "reason", "quote"],
         &["about", "quote"],
@@ -152,10 +153,12 @@ fn render_signal_table(rows: &[ListedSignal]) -> String {
             kind.to_owned(),
             signal.status.as_str().to_owned(),
             escape_text(signal.reason.as_deref().or(routed.as_deref()).unwrap_or_default()),
-            escape_text(&mark_cut_quote(&to_one_line(&signal.clerk_note()))),
+            escape_text(&to_one_line(&mark_cut_quote(&signal.clerk_note()))),
         ]);
     }
-    format!("{shown_rows}\n{}", count_noun(rows.len() as u64, "signal"))
+    let count = count_noun(rows.len() as u64, "signal");
+    let more = if rows.len() < total { format!(" of {total}; a higher `--limit` shows more") } else { String::new() };
+    format!("{shown_rows}\n{count}{more}")
 }
 
 fn describe_signal(filed: &SignalFile) -> Vec<String> {

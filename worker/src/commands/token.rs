@@ -48,6 +48,9 @@ pub(crate) fn run(
         cli::TokenCommand::List => {
             let tokens = token::list_tokens(&store)?;
             out.print_value(&tokens, || {
+                if tokens.is_empty() {
+                    return "No token yet: `steward token create --scope act --name <name>` makes one.".to_owned();
+                }
                 let mut rows = create_table(&["id", "name", "scope", "limits", "created"], &["name", "limits"]);
                 for token in &tokens {
                     let (id, name) = (token.id.clone(), escape_text(&token.name));

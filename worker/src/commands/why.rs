@@ -7,7 +7,7 @@ mod hints;
 mod target;
 
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
-use crate::cli::style::TextStyle;
+use crate::cli::style::{TextColor, TextStyle};
 use crate::config::StewardConfig;
 use chrono::{DateTime, Utc};
 use hints::HintFacts;
@@ -186,8 +186,8 @@ fn describe_why(why: &WhyReport) -> String {
         row("signal", format!("{stance}{separator}{}", describe_weighed_signal(signal)));
     }
     if let Some(question) = &why.asks {
-        let (since, id) = (format_millis(question.at), &question.id);
-        row("question", format!("open since {since}: edit the record, or run `steward dismiss {id}`"));
+        let (since, id) = (TextStyle::current().show_moment(question.at), &question.id);
+        row("question", format!("asked {since}: edit the record, or run `steward dismiss {id}`"));
         for signal in &question.withheld {
             row("withheld", describe_weighed_signal(signal));
         }
@@ -198,7 +198,8 @@ fn describe_why(why: &WhyReport) -> String {
             row("decision", describe_decision(record, why.resolution));
             row("reasoning", escape_text(&record.draft.reasoning));
             for gate in &record.draft.gates {
-                let open = if gate.open { "open  " } else { "closed" };
+                let closed = TextStyle::current().paint("closed", TextColor::Yellow);
+                let open = if gate.open { "open  " } else { closed.as_str() };
                 row(
                     "gate",
                     format!(
@@ -224,10 +225,11 @@ fn describe_why(why: &WhyReport) -> String {
 }
 
 fn describe_state(subject: &SubjectRow) -> String {
-    let last =
-        subject.last_check_at.map_or("never checked".into(), |at| format!("last checked at {}", format_millis(at)));
+    let last = subject
+        .last_check_at
+        .map_or("never checked".into(), |at| format!("last checked {}", TextStyle::current().show_moment(at)));
     let next = subject.next_check_after.filter(|_| subject.state == RecordState::Open);
-    let next = next.map(|at| format!(", next check after {}", format_millis(at))).unwrap_or_default();
+    let next = next.map(|at| format!(", next check {}", TextStyle::current().show_moment(at))).unwrap_or_default();
     format!("{}, {last}{next}", subject.state.as_str())
 }
 
@@ -237,7 +239,7 @@ fn describe_weighed_signal(signal: &WeighedSignal) -> String {
         "{} from {}: \"{}\"; {}; confidence in the target {:.2}, in the effect {:.2}; {}{reason}",
         signal.path,
         escape_text(&signal.source),
-        escape_text(&mark_cut_quote(&to_one_line(&signal.note))),
+        escape_text(&to_one_line(&mark_cut_quote(&signal.note))),
         signal.class.map_or("proposes no change", |class| class.as_str()),
         signal.target_confidence,
         signal.effect_confidence,
@@ -249,7 +251,7 @@ fn describe_decision(record: &AuditRecord, resolution: Option<ActionKind>) -> St
     let draft = &record.draft;
     let change = draft.proposal.as_ref().map(|p| format!(", {}", describe_mutation(&p.mutation))).unwrap_or_default();
     let resolution = resolution.map(|kind| format!(", {}", kind.describe())).unwrap_or_default();
-    let (at, decision) = (format_millis(draft.timestamp), draft.decision.as_str());
+    let (at, decision) = (TextStyle::current().show_moment(draft.timestamp), draft.decision.as_str());
     let (confidence, disposition, id) = (draft.confidence, draft.disposition.as_str(), &draft.id);
     format!("{at} {decision}, confidence {confidence:.2}{change}: {disposition}{resolution} (action {id})")
 }
@@ -257,7 +259,12 @@ fn describe_decision(record: &AuditRecord, resolution: Option<ActionKind>) -> St
 fn describe_resolution(resolution: &WhyResolution) -> String {
     let WhyResolution { kind, id, at, by, reason, .. } = resolution;
     let reason = reason.as_deref().map(|reason| format!(": {}", escape_text(reason))).unwrap_or_default();
-    format!("{} {} by {}{reason} (action {id})", format_millis(*at), kind.describe(), escape_text(by))
+    format!(
+        "{} {} by {}{reason} (action {id})",
+        TextStyle::current().show_moment(*at),
+        kind.describe(),
+        escape_text(by)
+    )
 }
 
 /// Describes a change in a few words.
@@ -290,6 +297,6 @@ mod tests {
             undo_until: None,
         };
         let shown = describe_resolution(&undone);
-        assert!(shown.starts_with("2026-11-22T00:00:00.000Z undone by ann\\n: not yet (action "), "{shown}");
+        assert!(shown.starts_with("2026-11-22T00:00:00Z undone by ann\\n: not yet (action "), "{shown}");
     }
 }

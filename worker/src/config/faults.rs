@@ -24,7 +24,7 @@ pub(super) fn check_settings(path: &Path, text: &str, table: &Table) -> anyhow::
         let Err(e) = alone.try_into::<super::RawConfig>() else { continue };
         let line = find_line(text, std::slice::from_ref(key)).unwrap_or(1);
         let what = describe_fault(e.message(), key, |known| known.to_owned());
-        bail!("{}:{line}: `{key}`: {what}: docs/reference/configuration.md lists the settings", path.display());
+        bail!("{}:{line}: `{key}`: {what} docs/reference/configuration.md", path.display());
     }
     Ok(())
 }
@@ -39,7 +39,7 @@ pub(super) fn check_variables(variables: &EnvironmentVariables) -> anyhow::Resul
         let Err(e) = table.try_into::<super::RawConfig>() else { continue };
         let name = variable.strip_prefix(PREFIX).unwrap_or(variable).to_ascii_lowercase();
         let what = describe_fault(e.message(), &name, |known| format!("{PREFIX}{}", known.to_ascii_uppercase()));
-        bail!("the environment variable {variable}: {what}: docs/reference/configuration.md lists the settings");
+        bail!("the environment variable {variable}: {what} docs/reference/configuration.md");
     }
     Ok(())
 }
@@ -48,13 +48,14 @@ pub(super) fn check_variables(variables: &EnvironmentVariables) -> anyhow::Resul
 fn describe_fault(message: &str, key: &str, show: impl Fn(&str) -> String) -> String {
     let what = message.lines().next().unwrap_or_default();
     if what.len() < MAX_REASON {
-        return what.to_owned();
+        return format!("{what}: see");
     }
     let bare = what.split(", expected one of").next().unwrap_or_default();
+    let bare = if bare.starts_with("unknown field") { "not a setting" } else { bare };
     let known = SETTINGS.iter().map(|setting| setting.key.replace('.', "_"));
     match find_alike(key, known) {
-        Some(known) => format!("{bare}; did you mean `{}`?", show(&known)),
-        None => bare.to_owned(),
+        Some(known) => format!("{bare}; did you mean `{}`? See", show(&known)),
+        None => format!("{bare}: see"),
     }
 }
 
@@ -73,8 +74,8 @@ mod tests {
         let unknown = check("STEWARD_CLERK_MODELS", "x");
         assert_eq!(
             unknown,
-            "the environment variable STEWARD_CLERK_MODELS: unknown field `clerk_models`; did you mean `STEWARD_CLERK_MODEL`?: \
-             docs/reference/configuration.md lists the settings"
+            "the environment variable STEWARD_CLERK_MODELS: not a setting; did you mean `STEWARD_CLERK_MODEL`? See \
+             docs/reference/configuration.md"
         );
         let strange = check("STEWARD_XYZZY", "x");
         assert!(!strange.contains("did you mean") && strange.contains("STEWARD_XYZZY"), "{strange}");

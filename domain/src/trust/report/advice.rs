@@ -143,9 +143,11 @@ impl EvidenceBar {
         // The sentence describes the mode that is nearest, or the one that would apply anything.
         let nearest = &cell.through[self.find_nearest_step(cell)];
         let acted = std::iter::once(nearest).chain(&cell.through).find(|acted| acted.tally.total_count() > 0);
-        let shortfall = acted.and_then(|acted| self.describe_shortfall(acted)).unwrap_or_else(|| {
-            format!("none of its {} proposals would be applied", format_grouped(cell.all.total_count()))
-        });
+        let shortfall =
+            acted.and_then(|acted| self.describe_shortfall(acted)).unwrap_or_else(|| match cell.all.total_count() {
+                1 => "its one proposal would not be applied".to_owned(),
+                many => format!("none of its {} proposals would be applied", format_grouped(many)),
+            });
         format!("{what} is not supported: {shortfall}")
     }
 }

@@ -32,7 +32,7 @@ fn check_disk(check: &'static str, folder: &Path, findings: &mut DoctorFindings)
     let found = check_writable(folder);
     let is_writable = found.is_ok();
     match found {
-        Ok(free) => findings.add_ok(check, format!("{}: writable, {free} bytes free", folder.display())),
+        Ok(free) => findings.add_ok(check, format!("{}: writable, {} GB free", folder.display(), free / 1_000_000_000)),
         Err(e) => findings.add_fault(check, e.to_string()),
     }
     is_writable

@@ -77,7 +77,8 @@ fn describe_totals(document: &TrustReportDocument) -> String {
         .unwrap_or_default();
     let headline = wrap_text(&escape_text(&document.headline));
     let Some(records) = report.records else { return format!("{warning}{headline}") };
-    format!(
+    let style = TextStyle::current();
+    style.wrap_lines(&format!(
         "{warning}{headline}\n\n{} proposed from {} to {} (records {} to {}).\n\
          Decided: {}; agreed: {}; wrong: {}; precision {}.\nOpen: {}{}.\n",
         count_changes(tally.total_count()),
@@ -91,7 +92,7 @@ fn describe_totals(document: &TrustReportDocument) -> String {
         format_precision(tally),
         tally.open,
         describe_unanswered(tally)
-    )
+    ))
 }
 
 /// The warning at the top of a report if somebody changed the records.

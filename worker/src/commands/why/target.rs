@@ -26,12 +26,19 @@ pub(super) struct WhyTarget {
 /// # Errors
 /// Nothing or several things are meant. The message names what is like it.
 pub(super) async fn find_target(views: &VaultViews, index: &Index, text: &str) -> anyhow::Result<WhyTarget> {
+    if text.trim().is_empty() {
+        return Err(CommandError::Usage("name a task, a matter or an action".to_owned()).into());
+    }
     let (path, subject) = find_by_name(index, text).await?;
     if let Some(subject) = subject {
         return Ok(WhyTarget { subject, action: None });
     }
     if let Some(exclusion) = index.find_exclusion(&path).await? {
         bail!("{path} is left out: {exclusion}");
+    }
+    let problems = index.read().list_problems().await?;
+    if let Some(problem) = problems.iter().find(|problem| problem.path == path.as_str()) {
+        bail!("{path} cannot be read: {}", problem.message);
     }
     if is_id(text) {
         match views.find_action_row(text).await {
@@ -87,29 +94,47 @@ async fn find_by_action(index: &Index, row: ActionRow) -> anyhow::Result<WhyTarg
 async fn find_by_title(index: &Index, text: &str) -> anyhow::Result<RecordPath> {
     let titles = index.read().list_record_titles().await?;
     let wanted = text.trim().to_lowercase();
+    let words: Vec<&str> = wanted.split_whitespace().collect();
     let called: Vec<_> = titles.iter().filter(|(_, title)| title.to_lowercase() == wanted).collect();
     let holds = |(path, title): &&(RecordPath, String)| {
-        title.to_lowercase().contains(&wanted) || path.slug().to_lowercase().contains(&wanted)
+        let (title, name) = (title.to_lowercase(), path.slug().to_lowercase());
+        words.iter().all(|word| title.contains(word) || name.contains(word))
     };
     let found = if called.is_empty() { titles.iter().filter(holds).collect() } else { called };
     let shown = escape_text(text);
     match found.as_slice() {
         [(path, _)] => Ok(path.clone()),
-        [] => {
-            let names = titles.iter().flat_map(|(path, title)| [path.slug().to_owned(), title.to_lowercase()]);
-            let meant = find_alike(&wanted, names).map(|name| format!("; did you mean `{}`?", escape_text(&name)));
-            let message = format!("no task, matter or action is called `{shown}`{}", meant.unwrap_or_default());
-            Err(CommandError::Usage(message).into())
-        }
+        [] => Err(CommandError::Usage(describe_unknown(text, &titles)).into()),
         several => {
-            let lines =
-                several.iter().take(MAX_NAMED).map(|(path, title)| format!("\n  {path}  {}", escape_text(title)));
-            let more =
-                if several.len() > MAX_NAMED { format!("\n  … {} in all", several.len()) } else { String::new() };
-            let message =
-                format!("`{shown}` may be any of these; give a whole path:{}{more}", lines.collect::<String>());
+            let named = several.iter().take(MAX_NAMED).map(|(path, title)| format!("{path} ({})", escape_text(title)));
+            let named: Vec<String> = named.collect();
+            let more = if several.len() > MAX_NAMED {
+                format!(" and {} more", several.len() - MAX_NAMED)
+            } else {
+                String::new()
+            };
+            let message = format!("`{shown}` may be {}{more}: give the whole path", named.join(", "));
             Err(CommandError::Usage(message).into())
         }
+    }
+}
+
+/// What to do about a text that nothing is called.
+fn describe_unknown(text: &str, titles: &[(RecordPath, String)]) -> String {
+    let shown = escape_text(text);
+    if is_id(text) {
+        return format!(
+            "no task, matter or action is called `{shown}`: `steward audit list` shows actions with their ids"
+        );
+    }
+    let (_, name) = text.rsplit_once('/').unwrap_or(("", text));
+    let name = name.strip_suffix(".md").unwrap_or(name).to_lowercase();
+    let names = titles.iter().flat_map(|(path, title)| [path.slug().to_owned(), title.to_lowercase()]);
+    match find_alike(&name, names) {
+        Some(meant) => {
+            format!("no task, matter or action is called `{shown}`; did you mean `{}`?", escape_text(&meant))
+        }
+        None => format!("no task, matter or action is called `{shown}`: `steward audit list` shows what was decided"),
     }
 }
 
