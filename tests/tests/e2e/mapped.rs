@@ -242,7 +242,7 @@ async fn tasks_that_name_no_matter_get_one_note_on_a_yes_of_its_own() {
 
     let agreed = world.steward.run_in_terminal(&["init"], "y\ny\n").await.expect(0);
     for words in
-        ["Make the note `Other tasks.md` for the tasks that name no matter (2)?", "2 open tasks in 1 open matters"]
+        ["Make the note `Other tasks.md` for the tasks that name no matter (2)?", "2 open tasks in 1 open matter"]
     {
         assert!(agreed.out.contains(words), "{words}: {agreed}");
     }
@@ -268,7 +268,7 @@ async fn init_proposes_shows_and_writes_nothing_without_a_yes() {
         "where = { tag = \"task\" }",
         "except = [{ folder = \"Vorlagen\" }]",
         "parent = { property = \"project\" }",
-        "2 open tasks in 1 open matters",
+        "2 open tasks in 1 open matter",
         "Maybe later.md: `status` is `someday`",
         "Lost.md: `project`: no note is called `Nobody knows`",
         "Status: todo # since May  \u{2192}  Status: done # since May",

@@ -236,9 +236,9 @@ async fn the_page_stands_by_itself_and_a_hostile_name_stays_text() {
         "90 to 100 %: 99.1 % of 212 right",
         "Expected calibration error 0.0",
         "Precision of state_change. 99.0 %, from 96.4 to 99.7",
-        "210 agreed, 2 were wrong, 1 are open",
+        "210 agreed, 2 wrong, 1 open",
         "<th scope=\"row\">mode</th><td>213</td>",
-        "passed every gate",
+        "every gate was open",
         "How to read it",
     ] {
         assert!(html.contains(part), "`{part}` is missing: {html}");

@@ -149,6 +149,9 @@ fn locate_ceiling(root: &VaultRoot, source: SourceCeiling) -> (SourceCeiling, St
     (source, from)
 }
 
+/// The widest column of policies, in characters.
+const MAX_COLUMN: usize = 28;
+
 fn describe_policies(checked: &PolicyCheckReport) -> String {
     let mut lines = Vec::new();
     if checked.matters.is_empty() {
@@ -158,8 +161,10 @@ fn describe_policies(checked: &PolicyCheckReport) -> String {
     }
     for matter in &checked.matters {
         lines.push(matter.matter.to_string());
+        // A long value stands out, so that the others keep their places.
         let width = |column: fn(&PolicyLine) -> &str| {
-            matter.lines.iter().map(|line| column(line).chars().count()).max().unwrap_or_default()
+            let widths = matter.lines.iter().map(|line| column(line).chars().count());
+            widths.filter(|width| *width <= MAX_COLUMN).max().unwrap_or_default()
         };
         let (first, second) = (width(|line| &line.what), width(|line| &line.value));
         for PolicyLine { what, value, from } in &matter.lines {

@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use steward_domain::record::entity::SignalEffect;
 use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
-use steward_domain::record::plain_text::{count_noun, to_one_line};
+use steward_domain::record::plain_text::count_noun;
 use steward_domain::signals::signal::{Signal, SignalStatus};
 use steward_domain::time::format_millis;
 use steward_server::views::quote::mark_cut_quote;
@@ -153,7 +153,7 @@ fn render_signal_table(rows: &[ListedSignal], total: usize) -> String {
             kind.to_owned(),
             signal.status.as_str().to_owned(),
             escape_text(signal.reason.as_deref().or(routed.as_deref()).unwrap_or_default()),
-            escape_text(&to_one_line(&mark_cut_quote(&signal.clerk_note()))),
+            escape_text(&mark_cut_quote(&signal.clerk_note()).replace('\n', " ")),
         ]);
     }
     let count = count_noun(rows.len() as u64, "signal");

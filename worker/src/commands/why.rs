@@ -18,7 +18,6 @@ use steward_domain::action::mutation::Mutation;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::entity::{RecordState, SignalEffect};
 use steward_domain::record::path::RecordKind;
-use steward_domain::record::plain_text::to_one_line;
 use steward_domain::signals::signal::SignalStatus;
 use steward_domain::signals::stance::SignalStance;
 use steward_domain::time::format_millis;
@@ -239,7 +238,7 @@ fn describe_weighed_signal(signal: &WeighedSignal) -> String {
         "{} from {}: \"{}\"; {}; confidence in the target {:.2}, in the effect {:.2}; {}{reason}",
         signal.path,
         escape_text(&signal.source),
-        escape_text(&to_one_line(&mark_cut_quote(&signal.note))),
+        escape_text(&mark_cut_quote(&signal.note).replace('\n', " ")),
         signal.class.map_or("proposes no change", |class| class.as_str()),
         signal.target_confidence,
         signal.effect_confidence,
