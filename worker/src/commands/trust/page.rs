@@ -270,7 +270,7 @@ fn draw_report_days(all: &[DayTally]) -> Chart {
     let most = days.iter().map(|d| d.tally.total_count()).max().unwrap_or(0);
     let sum = |count: fn(&CaseTally) -> u64| days.iter().map(|d| count(&d.tally)).sum::<u64>();
     let summary = format!(
-        "{first} to {last}: {} agreed, {} were wrong, {} are open; at most {most} a day",
+        "{first} to {last}: {} agreed, {} wrong, {} open; at most {most} a day",
         sum(|tally| tally.agreed),
         sum(|tally| tally.wrong),
         sum(|tally| tally.open)
