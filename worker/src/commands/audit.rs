@@ -183,7 +183,7 @@ mod tests {
                 vec!["demoted", "task/pay.md"],
                 vec!["undone", "task/pay.md", "live"],
                 vec!["confirmed", "task/pay.md", "live", "undone"],
-                vec!["decided", "task/pay.md", "likely_done", "0.30", "live", "confirmed"],
+                vec!["decided", "task/pay.md", "30", "%", "likely_done", "live", "confirmed"],
             ],
             "{table}"
         );
