@@ -1,4 +1,7 @@
 //! Paths as addresses of the dashboard hold them.
+//!
+//! Every byte but those of plain names is encoded, so that a foreign name cannot end a path or begin a query. The dashboard and the
+//! details of runs in the Temporal UI use the same encoding.
 
 /// Encodes a path for a URL. Slashes stay.
 #[must_use]

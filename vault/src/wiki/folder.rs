@@ -170,7 +170,7 @@ impl WikiFolder {
             wiki.findings.push(report("", FindingCode::EntryInvalid, &problem, "divide the wiki"));
         }
         wiki.files = files.iter().map(|file| file.path.clone()).collect();
-        self.read_sources(&mut wiki, &known, &mut kept);
+        self.read_sources(&mut wiki, files, &known, &mut kept);
         if let Some(cache) = cache.filter(|_| is_new) {
             cache.keep(&self.path, kept);
         }

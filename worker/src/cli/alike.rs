@@ -1,4 +1,6 @@
-//! What a person meant who wrote something else.
+//! What a person meant who wrote something else: the most similar name of those that there are.
+//!
+//! It only words a suggestion. Nothing is ever done with a name that was not written.
 
 /// From which similarity on a name is taken for what was meant, from 0 to 1 by Jaro and Winkler.
 const ALIKE: f64 = 0.85;

@@ -5,14 +5,15 @@
 //! nothing else, unless an operator accepts the loss of the ledger or lifts a back-off.
 
 mod disks;
+mod findings;
 mod mapping;
 mod records;
 mod server;
 mod wikis;
 
 use crate::cli::DoctorArgs;
-use crate::cli::output::{CommandExit, CommandOutput, escape_text, format_causes};
-use crate::cli::style::{TextColor, TextStyle};
+use crate::cli::output::{CommandExit, CommandOutput, format_causes};
+use crate::cli::style::TextStyle;
 use crate::commands::open_index;
 use crate::config::StewardConfig;
 use crate::runtime::engine;
@@ -20,7 +21,7 @@ use crate::temporal;
 use crate::temporal::note::{HolderRecord, VaultHolder};
 use crate::temporal::server::find_cli;
 use chrono::Utc;
-use serde::Serialize;
+use findings::DoctorFindings;
 use std::time::{Duration, Instant, SystemTime};
 use steward_activities::tracker::PlaneClient;
 use steward_domain::gates::mode::Mode;
@@ -43,68 +44,6 @@ use temporalio_client::Client;
 const READ_PATIENCE: Duration = Duration::from_secs(3);
 /// The pause between two comparisons: 200 ms.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-
-/// How much a finding matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum FindingLevel {
-    Ok,
-    /// Worth knowing. It needs nothing, and does not change the exit code.
-    Note,
-    Wrong,
-}
-
-impl FindingLevel {
-    /// The word of a line, as wide as the others.
-    fn label(self) -> &'static str {
-        match self {
-            Self::Ok => "ok   ",
-            Self::Note => "note ",
-            Self::Wrong => "WRONG",
-        }
-    }
-
-    /// The label in its colour.
-    fn show(self) -> String {
-        let style = TextStyle::current();
-        match self {
-            Self::Ok => self.label().to_owned(),
-            Self::Note => style.paint(self.label(), TextColor::Yellow),
-            Self::Wrong => style.paint(self.label(), TextColor::Red),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct DoctorFinding {
-    check: &'static str,
-    level: FindingLevel,
-    /// Whether nothing is wrong, for scripts that know no levels.
-    ok: bool,
-    /// The finding, with the fix if something is wrong.
-    found: String,
-}
-
-#[derive(Default)]
-struct DoctorFindings(Vec<DoctorFinding>);
-
-impl DoctorFindings {
-    fn add_ok(&mut self, check: &'static str, found: impl Into<String>) {
-        self.add_finding(check, FindingLevel::Ok, found);
-    }
-
-    fn add_note(&mut self, check: &'static str, found: impl Into<String>) {
-        self.add_finding(check, FindingLevel::Note, found);
-    }
-
-    fn add_fault(&mut self, check: &'static str, found: impl Into<String>) {
-        self.add_finding(check, FindingLevel::Wrong, found);
-    }
-
-    fn add_finding(&mut self, check: &'static str, level: FindingLevel, found: impl Into<String>) {
-        self.0.push(DoctorFinding { check, level, ok: level != FindingLevel::Wrong, found: found.into() });
-    }
-}
 
 pub(crate) async fn run(
     config: &StewardConfig,
@@ -144,12 +83,8 @@ pub(crate) async fn run(
         Ok(root) => check_vault(config, root, &holder, operator, &mut findings).await?,
         Err(e) => findings.add_fault("vault", format_causes(&e)),
     }
-    let faults = findings.0.iter().any(|f| !f.ok);
-    out.print_value(&findings.0, || {
-        let line = |f: &DoctorFinding| format!("{} {:<14} {}", f.level.show(), f.check, escape_text(&f.found));
-        TextStyle::current().wrap_lines(&findings.0.iter().map(line).collect::<Vec<_>>().join("\n"))
-    })?;
-    Ok(if faults { CommandExit::Faults } else { CommandExit::Ok })
+    out.print_value(&findings.list(), || TextStyle::current().wrap_lines(&findings.describe()))?;
+    Ok(if findings.has_faults() { CommandExit::Faults } else { CommandExit::Ok })
 }
 
 /// The mode of this command's environment and that of the running process. They differ if the process was started with
@@ -267,8 +202,11 @@ async fn check_vault(
 }
 
 fn check_drill(drill: &NightlyDrillStatus, findings: &mut DoctorFindings) {
-    let level = if drill.late { FindingLevel::Wrong } else { FindingLevel::Ok };
-    findings.add_finding("drill", level, drill.describe_status());
+    if drill.late {
+        findings.add_fault("drill", drill.describe_status());
+    } else {
+        findings.add_ok("drill", drill.describe_status());
+    }
 }
 
 /// Repeats a check until it finds no fault, for at most [`READ_PATIENCE`]. If no worker serves the vault, it runs once.
@@ -394,7 +332,7 @@ mod tests {
         for late in [false, true] {
             let mut findings = DoctorFindings::default();
             check_drill(&NightlyDrillStatus { last: None, late }, &mut findings);
-            let found = &findings.0[0];
+            let found = &findings.list()[0];
             assert_eq!((found.check, found.ok, found.found.contains("every night")), ("drill", !late, late));
         }
     }

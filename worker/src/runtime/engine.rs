@@ -29,7 +29,8 @@ use crate::registrar::{SchedulePlan, ScheduleRegistrar, ScheduleTriggerOutcome};
 use crate::runtime::sdk_workers::{self, VaultWorkerActivities, WorkerContext, WorkerRole};
 use crate::runtime::streams::StreamContext;
 use crate::runtime::timestamps::{self, TimestampWriter};
-use crate::temporal::note::{self, ServerEndpoint};
+use crate::runtime::web;
+use crate::temporal::note;
 use crate::temporal::search_attributes;
 use crate::temporal::start_retry::retry_unanswered;
 use chrono::Utc;
@@ -58,6 +59,7 @@ use steward_vault::files::root::{FolderPlacement, VaultRoot};
 use steward_vault::gates::{drain, stop};
 use steward_vault::index::{Index, SyncReport};
 use tokio::sync::{Notify, mpsc, watch as flag};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 /// A running engine.
 pub(crate) struct Engine {
@@ -122,12 +124,6 @@ pub(crate) fn start_vault_worker(
     sdk_workers::start_worker(context, WorkerRole::Vault(Box::new(activities)))
 }
 
-/// The address at which a browser reaches the dashboard of a vault, if one runs.
-fn find_dashboard(config: &StewardConfig, root: &VaultRoot) -> anyhow::Result<Option<String>> {
-    let endpoint = ServerEndpoint::find_for_vault(root, &config.state_dir()?);
-    Ok(endpoint.map(|endpoint| endpoint.build_address(!config.trusted_proxies.is_empty())))
-}
-
 /// Starts the workers, the loops and the schedules of a vault.
 ///
 /// `private_server` says whether this process started the Temporal server.
@@ -140,14 +136,14 @@ pub(crate) async fn start_engine(
     parts: OpenedVault,
     private_server: bool,
 ) -> anyhow::Result<Engine> {
-    // The result of the first scan is registered below, or requested when the listener begins.
+    // The first scan is registered below, or requested when the listener begins.
     let _ = parts.index.cursors().take_changes();
     if config.policy.mode > Mode::Shadow {
         parts.index.cursors().mark_shadow_decisions(Utc::now()).await?;
     }
     let (intervals, new_intervals) = mpsc::unbounded_channel();
     let has_search_attributes = search_attributes::prepare(&context.client, private_server).await;
-    let display = RunDisplay { has_search_attributes, dashboard: find_dashboard(config, parts.writer.root())? };
+    let display = RunDisplay { has_search_attributes, dashboard: web::find_dashboard(config, parts.writer.root())? };
     let threads = vec![start_vault_worker(config, context, &parts, intervals, display)?];
     let owner = Some(parts.writer.identity().clone());
     let registrar = desired::build_registrar(context.client.clone(), config, owner, |settings| {
@@ -388,19 +384,16 @@ fn run_on_own_thread<F: Future<Output = ()>>(
 
 /// Waits until the process is asked to stop.
 pub(crate) async fn wait_for_stop(stop: &mut flag::Receiver<bool>) {
-    // An error means that the sender is gone, which is a stop as well.
-    let _ = stop.wait_for(|stop| *stop).await;
+    let _ = stop.wait_for(|stop| *stop).await; // Without a sender it is a stop as well.
 }
 
-fn create_interval(seconds: u64) -> tokio::time::Interval {
+fn create_interval(seconds: u64) -> Interval {
     let period = Duration::from_secs(seconds);
-    let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut interval = interval_at(Instant::now() + period, period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Skip);
     interval
 }
 
 fn log_problems(report: &SyncReport) {
-    for problem in &report.problems {
-        tracing::warn!(path = %problem.path, "{}", problem.message);
-    }
+    report.problems.iter().for_each(|problem| tracing::warn!(path = %problem.path, "{}", problem.message));
 }

@@ -131,6 +131,15 @@ fn build_mapping_check(config: &StewardConfig) -> MappingCheck {
     })
 }
 
+/// The address at which a browser reaches the dashboard of a vault, if one runs.
+///
+/// # Errors
+/// The state folder cannot be found.
+pub(crate) fn find_dashboard(config: &StewardConfig, root: &VaultRoot) -> anyhow::Result<Option<String>> {
+    let endpoint = ServerEndpoint::find_for_vault(root, &config.state_dir()?);
+    Ok(endpoint.map(|endpoint| endpoint.build_address(!config.trusted_proxies.is_empty())))
+}
+
 /// Creates a URL that logs the operator in, once, with every permission.
 ///
 /// # Errors

@@ -2,8 +2,9 @@
 //!
 //! A wiki without a registry has the sources that describe themselves. Nothing outside of `sources/` is read as one.
 
+use super::listing::ListedFile;
 use super::{HASH, ReadFault, WikiContents, WikiFolder, is_source, report};
-use crate::files::read_cache::{FileStamp, KeptWiki};
+use crate::files::read_cache::KeptWiki;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use steward_domain::record::frontmatter;
@@ -38,7 +39,13 @@ impl WikiFolder {
     }
 
     /// Reads what is known of the sources, and hashes their files unless they are as they were.
-    pub(super) fn read_sources(&self, wiki: &mut WikiContents, known: &KeptWiki, kept: &mut KeptWiki) {
+    pub(super) fn read_sources(
+        &self,
+        wiki: &mut WikiContents,
+        listed: &[ListedFile],
+        known: &KeptWiki,
+        kept: &mut KeptWiki,
+    ) {
         let Some(sources) = self.read_registered(wiki) else { return };
         for source in sources.values() {
             // The hash of another algorithm is not compared, but its file must be there.
@@ -48,7 +55,7 @@ impl WikiFolder {
                 }
                 continue;
             }
-            match self.hash_unless_known(&source.path, known, kept) {
+            match self.hash_unless_known(&source.path, listed, known, kept) {
                 Ok(hash) => drop(wiki.source_hashes.insert(source.path.clone(), hash)),
                 Err(fault) => {
                     let (code, fix) = (FindingCode::SourceInvalid, "a source is a file in sources/ of at most 32 MiB");
@@ -99,10 +106,13 @@ impl WikiFolder {
     fn hash_unless_known(
         &self,
         file: &str,
+        listed: &[ListedFile],
         known: &KeptWiki,
         kept: &mut KeptWiki,
     ) -> Result<Option<String>, ReadFault> {
-        let stamp = self.dir.symlink_metadata(file).ok().map(|meta| FileStamp::new(&meta));
+        // The list is of now, and thousands of files take long to look at once more.
+        let at = listed.binary_search_by(|listed| listed.path.as_str().cmp(file)).ok();
+        let stamp = at.and_then(|at| listed.get(at)?.stamp);
         let found = stamp.and_then(|stamp| known.find_hash(file, stamp));
         let hash = match found {
             Some(hash) => Some(hash),

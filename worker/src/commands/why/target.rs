@@ -1,4 +1,7 @@
 //! Finds what `steward why` is asked about: a note by its name, path, link or title, or an action by its id.
+//!
+//! A name comes before an id, and an id before a title. It reads the index alone and guesses nothing: what is only alike is
+//! named in the error.
 
 use super::super::find_matter;
 use crate::cli::alike::find_alike;
