@@ -45,7 +45,10 @@ STEWARD_TOOLS = (
 ).split()
 TEXT_TOOLS = {"guide", "read", "git_show"}
 HINTS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
-TEMPLATES = {"wiki://{workspace}/{+path}", "raw://{workspace}/{+path}", "lint://{workspace}"}
+TEMPLATES = {
+    "wiki://{workspace}/{+path}", "raw://{workspace}/{+path}", "guide://{workspace}", "lint://{workspace}", "steward://matter/{+name}",
+    "steward://action/{id}",
+}
 PROMPTS = {"query", "ingest", "save", "lint", "review_day"}
 # Seconds for one answer of a driver, for a report of a change, and for one command of the inspector.
 LONGEST_ANSWER, LONGEST_CHANGE, LONGEST_INSPECTION = 150, 60, 120
