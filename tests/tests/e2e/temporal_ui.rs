@@ -77,7 +77,7 @@ async fn an_idle_run_sets_no_attribute_and_has_no_more_events() {
 }
 
 #[tokio::test]
-async fn up_adds_the_attributes_to_its_own_server_and_keeps_what_a_person_wrote_on_a_schedule() {
+async fn up_adds_the_attributes_to_its_own_server_and_says_on_a_schedule_who_made_it() {
     let world = World::with_one_done().await;
     let steward = world.without_server();
     let mut up = steward.start(&["up"]);
