@@ -6,7 +6,6 @@
 //! answer.
 
 use crate::activities::{ApplyInput, ApplyOutput, ClerkActivities, JudgeInput, SettleCallInput, VaultActivities};
-use crate::steward::run_details::summarize_step;
 use crate::steward::tick::{StewardWorkflow, local_activity_options};
 use std::time::{Duration, SystemTime};
 use steward_domain::action::audit::WorkflowRef;
@@ -125,7 +124,7 @@ async fn reserve_call(
         sources: CallSource::from_evidence(&question.evidence),
         tokens: question.estimate_tokens(),
     };
-    let summary = summarize_step("reserve a call for", &question.subject.task);
+    let summary = format!("reserve a call for {}", question.subject.task);
     let outcome = if VaultNames::is_tenant_queue(ctx.task_queue()) {
         // A fleet's reservation is good for seconds, and commands wait while a local activity of the run is under way.
         ctx.execute_activity(VaultActivities::reserve, request, reserve_options(summary)).await
@@ -156,7 +155,7 @@ async fn ask_clerk(ctx: &WorkflowContext<StewardWorkflow>, input: JudgeInput) ->
         .task_queue(crate::clerk_queue(ctx.task_queue()))
         .heartbeat_timeout(CLERK_HEARTBEAT_TIMEOUT)
         .retry_policy(once)
-        .summary(summarize_step("ask about", &input.question.subject.task))
+        .summary(format!("ask about {}", input.question.subject.task))
         .build();
     ctx.execute_activity(ClerkActivities::judge, input, options).await.map_err(|e| e.to_string())
 }
@@ -186,7 +185,7 @@ async fn settle_call(
         Ok(ClerkReply { outcome: ClerkCallOutcome::Failed { .. }, .. }) | Err(_) => SettlementOutcome::Failed,
     };
     let input = SettleCallInput { settlement: Settlement { call_id, outcome }, answer: answered };
-    let options = local_activity_options(&summarize_step("settle the call for", &question.subject.task));
+    let options = local_activity_options(&format!("settle the call for {}", question.subject.task));
     let _ = ctx.execute_local_activity(VaultActivities::settle, input, options).await;
 }
 
@@ -221,7 +220,7 @@ async fn apply_verdict(
         },
         had_signals: !check.question.evidence.is_empty(),
     };
-    let options = local_activity_options(&summarize_step("apply the decision on", &subject.task));
+    let options = local_activity_options(&format!("apply the decision on {}", subject.task));
     match ctx.execute_local_activity(VaultActivities::apply, input, options).await {
         Ok(ApplyOutput::Filed { action_id, disposition, .. }) => TaskCheckOutcome::Decided {
             decision: verdict.decision,

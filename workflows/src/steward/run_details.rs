@@ -4,7 +4,6 @@
 
 use crate::{CHANGED_ATTRIBUTE, DISPOSITION_ATTRIBUTE};
 use steward_domain::action::plan::Disposition;
-use steward_domain::record::path::RecordPath;
 use steward_domain::record::plain_text::{count_noun, escape_markdown};
 use steward_domain::record::url::encode_path;
 use steward_domain::steward::tick::{RunDisplay, TaskCheckOutcome, TaskCheckReport, TickReport};
@@ -83,15 +82,11 @@ fn format_interval(seconds: u32) -> String {
     if seconds >= 120 { format!("{} min", seconds / 60) } else { format!("{seconds} s") }
 }
 
-/// The summary of a step about one note.
-pub(super) fn summarize_step(step: &str, path: &RecordPath) -> String {
-    format!("{step} {path}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use steward_domain::action::plan::ActionId;
+    use steward_domain::record::path::RecordPath;
     use steward_domain::steward::clerk::Judgement;
 
     fn task(path: &str, ended: TaskCheckOutcome) -> TaskCheckReport {

@@ -7,7 +7,7 @@
 use crate::activities::{ObserveInput, VaultActivities};
 use crate::argument::WorkflowArgument;
 use crate::steward::evaluate::{EvaluationRound, evaluate_task};
-use crate::steward::run_details::{describe_tick, list_outcome_attributes, summarize_step};
+use crate::steward::run_details::{describe_tick, list_outcome_attributes};
 use crate::{CALLER_MEMO, MATTER_ATTRIBUTE};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -63,7 +63,7 @@ impl StewardWorkflow {
         for number in 1..=MAX_ROUNDS {
             let check_id = format!("{}/{number}", ctx.run_id());
             let input = ObserveInput { matter: matter.clone(), check_id: check_id.clone() };
-            let options = local_activity_options(&summarize_step("check", &matter));
+            let options = local_activity_options(&format!("check {matter}"));
             let mut observation = ctx.execute_local_activity(VaultActivities::observe, input, options).await?;
             display = std::mem::take(&mut observation.display);
             let checks = std::mem::take(&mut observation.task_checks);
