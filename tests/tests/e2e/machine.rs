@@ -190,12 +190,12 @@ async fn a_clock_that_stands_before_the_files_is_found() {
 async fn an_unknown_key_is_an_error_that_names_it() {
     let world = World::with_one_done().await;
     let said = world.steward.with("STEWARD_LIVE_MOD", "live").run(&["status"]).await.expect(1);
-    says(&said.err, &["live_mod"]);
+    says(&said.err, &["STEWARD_LIVE_MOD:", "did you mean `STEWARD_LIVE_MODE`?"]);
     let said = world.steward.with("STEWARD_CADENCE_TASK_HOURS", "1").run(&["status"]).await.expect(1);
-    says(&said.err, &["task_hours"]);
+    says(&said.err, &["STEWARD_CADENCE_TASK_HOURS:", "not a setting"]);
     std::fs::write(world.folder.join("steward.toml"), "live_mode = \"live\"\n[caps]\nper_year = 1\n").unwrap();
     let said = world.run(&["status"]).await.expect(1);
-    says(&said.err, &["steward.toml", "per_year"]);
+    says(&said.err, &["steward.toml:3:", "`caps.per_year`: not a setting"]);
     std::fs::write(world.folder.join("steward.toml"), "live_mode = \"live\"\n").unwrap();
     assert_eq!(world.json(&["status"]).await["policy"]["mode"], "live");
     let shadow = world.steward.with("STEWARD_LIVE_MODE", "shadow");

@@ -19,14 +19,32 @@ const MAX_REASON: usize = 120;
 /// # Errors
 /// Names the file, the line and the key of the first fault.
 pub(super) fn check_settings(path: &Path, text: &str, table: &Table) -> anyhow::Result<()> {
-    for (key, value) in table {
-        let alone = Table::from_iter([(key.clone(), value.clone())]);
+    for (setting, alone) in part_settings(table) {
         let Err(e) = alone.try_into::<super::RawConfig>() else { continue };
-        let line = find_line(text, std::slice::from_ref(key)).unwrap_or(1);
-        let what = describe_fault(e.message(), key, |known| known.to_owned());
+        let line = find_line(text, &setting).unwrap_or(1);
+        let key = setting.join(".");
+        let what = describe_fault(e.message(), &key.replace('.', "_"), str::to_owned);
         bail!("{}:{line}: `{key}`: {what} docs/reference/configuration.md", path.display());
     }
     Ok(())
+}
+
+/// Each setting of a file, as the names that lead to it and as a file that holds it alone.
+fn part_settings(table: &Table) -> Vec<(Vec<String>, Table)> {
+    let mut parts = Vec::new();
+    for (key, value) in table {
+        let heads_settings = SETTINGS.iter().any(|s| s.key.split_once('.').is_some_and(|(head, _)| head == key));
+        let inner = value.as_table().filter(|inner| heads_settings && !inner.is_empty());
+        let Some(inner) = inner else {
+            parts.push((vec![key.clone()], Table::from_iter([(key.clone(), value.clone())])));
+            continue;
+        };
+        parts.extend(inner.iter().map(|(name, value)| {
+            let inner = Table::from_iter([(name.clone(), value.clone())]);
+            (vec![key.clone(), name.clone()], Table::from_iter([(key.clone(), inner.into())]))
+        }));
+    }
+    parts
 }
 
 /// Checks that each variable is a setting, with a value of its type.
@@ -38,7 +56,9 @@ pub(super) fn check_variables(variables: &EnvironmentVariables) -> anyhow::Resul
         let table = merge_variables(Table::new(), vec![(variable.clone(), value.clone())])?;
         let Err(e) = table.try_into::<super::RawConfig>() else { continue };
         let name = variable.strip_prefix(PREFIX).unwrap_or(variable).to_ascii_lowercase();
-        let what = describe_fault(e.message(), &name, |known| format!("{PREFIX}{}", known.to_ascii_uppercase()));
+        let what = describe_fault(e.message(), &name, |known| {
+            format!("{PREFIX}{}", known.replace('.', "_").to_ascii_uppercase())
+        });
         bail!("the environment variable {variable}: {what} docs/reference/configuration.md");
     }
     Ok(())
@@ -52,9 +72,10 @@ fn describe_fault(message: &str, key: &str, show: impl Fn(&str) -> String) -> St
     }
     let bare = what.split(", expected one of").next().unwrap_or_default();
     let bare = if bare.starts_with("unknown field") { "not a setting" } else { bare };
-    let known = SETTINGS.iter().map(|setting| setting.key.replace('.', "_"));
-    match find_alike(key, known) {
-        Some(known) => format!("{bare}; did you mean `{}`? See", show(&known)),
+    let meant = SETTINGS.iter().map(|setting| setting.key.replace('.', "_"));
+    let meant = find_alike(key, meant).and_then(|alike| SETTINGS.iter().find(|s| s.key.replace('.', "_") == alike));
+    match meant {
+        Some(setting) => format!("{bare}; did you mean `{}`? See", show(setting.key)),
         None => format!("{bare}: see"),
     }
 }
@@ -81,5 +102,22 @@ mod tests {
         assert!(!strange.contains("did you mean") && strange.contains("STEWARD_XYZZY"), "{strange}");
         let wrong = check("STEWARD_SCAN_SECONDS", "soon");
         assert!(wrong.contains("STEWARD_SCAN_SECONDS") && !wrong.contains("expected one of"), "{wrong}");
+    }
+    #[test]
+    fn a_key_of_a_table_in_the_file_is_named_with_its_table_and_its_line() {
+        let check = |text: &str| {
+            let table = toml::from_str(text).expect("the text is TOML");
+            let checked = check_settings(Path::new("steward.toml"), text, &table);
+            checked.err().map(|e| e.to_string()).unwrap_or_default()
+        };
+        assert_eq!(check("scan_seconds = 5\n[caps]\nper_day = 9\n[cadence]\n"), "");
+        assert_eq!(
+            check("[caps]\nper_day = 9\nper_hours = 1\n"),
+            "steward.toml:3: `caps.per_hours`: not a setting; did you mean `caps.per_hour`? See docs/reference/configuration.md"
+        );
+        let wrong = check("[caps]\nper_day = \"many\"\n");
+        assert!(wrong.starts_with("steward.toml:2: `caps.per_day`: ") && !wrong.contains("not a setting"), "{wrong}");
+        let unknown = check("[xyzzy]\nper_day = 1\n");
+        assert!(unknown.starts_with("steward.toml:1: `xyzzy`: ") && !unknown.contains("did you mean"), "{unknown}");
     }
 }
