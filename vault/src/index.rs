@@ -56,7 +56,7 @@ pub use read::revision::{IndexRevision, IndexWatcher, WrittenRecord};
 pub use read::search::{SearchFilter, SearchHit};
 pub use read::signals::{SignalFilter, SignalRow, TimelineRow};
 pub use read::tasks::{TaskFilter, TaskRow};
-pub use read::why::{SubjectRow, WeighedSignal};
+pub use read::why::{RecordTitle, SubjectRow, WeighedSignal};
 pub use signals::SignalsView;
 pub use signals::events::{EventSignal, StreamEventRow};
 pub use signals::route::{DeferralBasis, RouteDeferral, RouteFacts, RouteFactsQuery};

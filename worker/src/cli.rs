@@ -274,7 +274,7 @@ pub(crate) struct UpArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TickArgs {
-    /// The name, path or link of the matter
+    /// The name, path, link or title of the matter
     pub(crate) matter: String,
     /// Wait for the result and print it
     #[arg(long)]
@@ -341,7 +341,7 @@ pub(crate) enum PolicyCommand {
     #[command(after_help = "Examples:\n  steward policy check eagle-farm\n  steward policy check --json\n\n\
         Exits with 4 when a note has an invalid line, or when a matter that a task names is missing.")]
     Check {
-        /// The name, path or link of the matter
+        /// The name, path, link or title of the matter
         matter: Option<String>,
     },
 }

@@ -16,6 +16,7 @@ pub(crate) mod index;
 pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod moved;
+pub(crate) mod names;
 pub(crate) mod policy;
 pub(crate) mod preflight;
 pub(crate) mod read_document;
@@ -44,7 +45,7 @@ use rustix::fs::{Access, access};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use steward_domain::action::plan::ContentHash;
-use steward_domain::record::path::{RecordKind, RecordPath, parse_link};
+use steward_domain::record::path::RecordPath;
 use steward_domain::record::schema::NoteSchema;
 use steward_server::views::VaultViews;
 use steward_vault::action::writer::VaultWriter;
@@ -91,9 +92,8 @@ impl ReadOnlyVault {
 /// and a person who may read the vault needs no permission from the server.
 pub(crate) async fn open_read_only(config: &StewardConfig) -> anyhow::Result<ReadOnlyVault> {
     let state = config.state_dir()?;
-    // If the state folder does not exist yet, its nearest existing ancestor decides whether it can be created.
-    let nearest = state.ancestors().find(|path| path.exists()).unwrap_or(&state);
-    if access(nearest, Access::WRITE_OK).is_ok() {
+    // A folder that no steward has ever had stays as it is.
+    if access(&state, Access::WRITE_OK).is_ok() {
         let (root, index) = open_vault(config).await?;
         return Ok(ReadOnlyVault::new(root, index, None));
     }
@@ -207,38 +207,9 @@ pub(crate) async fn find_action_record(index: &Index, action: &str) -> anyhow::R
     }
 }
 
-/// Reads a matter as a person names it: by its path, its link or its slug.
-pub(crate) fn parse_matter(text: &str) -> anyhow::Result<RecordPath> {
-    let bare = text.trim().trim_start_matches("[[").trim_end_matches("]]");
-    let folder = bare.split_once('/').map_or("matter", |(folder, _)| folder);
-    if folder != "matter" && RecordKind::ALL.iter().any(|kind| kind.folder() == folder) {
-        bail!("`{}` is in {folder}/ and not a matter: give `matter/<slug>.md` or the slug", text.escape_debug());
-    }
-    parse_link(RecordKind::Matter, text)
-        .with_context(|| format!("failed to read `{}` as a matter", text.escape_debug()))
-}
-
-/// Finds a matter as a person names it, in any case and by its name alone. A name that fits no single note stays the path
-/// that it spells.
-pub(crate) async fn find_matter(index: &Index, text: &str) -> anyhow::Result<RecordPath> {
-    let spelled = parse_matter(text)?;
-    Ok(index.resolve_link(RecordKind::Matter, text, &spelled).await?.unwrap_or(spelled))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_record_of_another_kind_is_refused_as_not_a_matter() {
-        for text in ["task/foo.md", "task/foo", "[[task/foo]]", "signal/x.md"] {
-            let message = format!("{:#}", parse_matter(text).unwrap_err());
-            assert!(message.contains("not a matter") && !message.contains("rename"), "{message}");
-        }
-        for text in ["matter/foo.md", "foo", "[[matter/foo]]"] {
-            assert_eq!(parse_matter(text).unwrap().as_str(), "matter/foo.md");
-        }
-    }
 
     #[test]
     fn a_temporary_index_copy_is_writable_and_removed_with_its_command() {

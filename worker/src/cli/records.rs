@@ -14,7 +14,7 @@ pub(crate) enum SignalsCommand {
         /// Show only signals with this status: unrouted, applied, skipped, pending or action_pending
         #[arg(long)]
         status: Option<String>,
-        /// Show only signals about this matter or its tasks
+        /// Show only signals about this matter or its tasks: a name, a path or a title
         #[arg(long)]
         matter: Option<String>,
         /// Show at most this many signals
@@ -24,13 +24,13 @@ pub(crate) enum SignalsCommand {
     /// Show one signal in full
     #[command(after_help = "Example:\n  steward signals show signal/20261120T080000000Z-1f2e3d4c.md")]
     Show {
-        /// The name or path of the signal
+        /// The name or path of the signal, or a part of its name
         path: String,
     },
     /// Explain the status of a signal and what would change it
     #[command(after_help = "Example:\n  steward signals explain 20261120T080000000Z-1f2e3d4c")]
     Explain {
-        /// The name or path of the signal
+        /// The name or path of the signal, or a part of its name
         path: String,
     },
 }
@@ -38,12 +38,12 @@ pub(crate) enum SignalsCommand {
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
     /// List actions, newest first
-    #[command(after_help = "Examples:\n  steward audit list --limit 20\n  steward audit list --task task/pay-rent.md")]
+    #[command(after_help = "Examples:\n  steward audit list --limit 20\n  steward audit list --task pay-rent")]
     List {
         /// Show at most this many actions
         #[arg(long, default_value_t = 50)]
         limit: u32,
-        /// Show only actions about this record
+        /// Show only actions about this task or matter: a name, a path or a title
         #[arg(long)]
         task: Option<String>,
     },

@@ -3,6 +3,7 @@
 //! Lists come from the index; a record and the chain come from the files. The commands only read: a broken chain has an
 //! exit code of its own and must never be repaired.
 
+use super::names;
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::cli::style::TextStyle;
@@ -18,7 +19,7 @@ use steward_domain::record::plain_text::count_noun;
 use steward_domain::time::format_millis;
 use steward_vault::action::chain::{self, ChainVerification};
 use steward_vault::files::root::VaultRoot;
-use steward_vault::index::ActionRow;
+use steward_vault::index::{ActionRow, Index};
 use steward_vault::tracker::outbox::{self, DeliveryStatus};
 
 pub(crate) async fn run(
@@ -29,8 +30,10 @@ pub(crate) async fn run(
     match command {
         cli::AuditCommand::List { limit, task } => {
             let vault = super::open_read_only(config).await?;
-            let target = task.as_deref().map(RecordPath::parse).transpose()?;
-            let rows = vault.index.actions().list_actions(None, target.as_ref(), *limit).await?;
+            let rows = match task {
+                Some(text) => list_actions_about(&vault.index, text, *limit).await?,
+                None => vault.index.actions().list_actions(None, None, *limit).await?,
+            };
             out.print_value(&rows, || render_action_table(&rows))?;
             Ok(CommandExit::Ok)
         }
@@ -107,6 +110,17 @@ pub(crate) fn describe_intact_chain(found: &ChainVerification) -> String {
 /// Only a decision has a judgement and a confidence of its own. The record of a resolution repeats those of the decision
 /// that it resolves, and in a list they would look like a second decision. The moment is cut to the second, so that ids
 /// and paths have room.
+/// Lists the actions on the note that a text means. The note may be gone: then its path finds them.
+async fn list_actions_about(index: &Index, text: &str, limit: u32) -> anyhow::Result<Vec<ActionRow>> {
+    let (path, subject) = names::find_by_name(index, text).await?;
+    let rows = index.actions().list_actions(None, Some(&path), limit).await?;
+    if subject.is_some() || !rows.is_empty() {
+        return Ok(rows);
+    }
+    let path = names::find_by_title(index, None, text).await?;
+    Ok(index.actions().list_actions(None, Some(&path), limit).await?)
+}
+
 fn render_action_table(rows: &[ActionRow]) -> String {
     let style = TextStyle::current();
     let headings = ["time", "action", "kind", "record", "decision", "class", "disposition", "resolution"];

@@ -57,13 +57,13 @@ pub(crate) async fn run(
     let vault = super::open_read_only(config).await?;
     let (root, index) = (&vault.root, &vault.index);
     let named = match matter {
-        Some(text) => Some(super::find_matter(index, text).await?),
+        Some(text) => Some(super::names::find_matter(index, text).await?),
         None => None,
     };
     // The index lists a missing matter too if a task names it.
     let with_policy = index.gates().list_matters_with_policy().await?;
     if let Some(path) = named.as_ref().filter(|path| !root.exists(path) && !with_policy.contains(path)) {
-        bail!("{path} is not in the vault: give the path or slug of an existing matter");
+        bail!("{path} is not in the vault: give the path, name or title of an existing matter");
     }
     let matters = named.map_or(with_policy, |matter| vec![matter]);
     let settings = PolicyContext {

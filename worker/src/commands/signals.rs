@@ -3,6 +3,7 @@
 //! They read the files of the vault and the router's last reason for each signal. They change nothing. Quotes, subjects
 //! and reasonings come from unknown senders or from a model, so every printed text goes through [`escape_text`].
 
+use super::names;
 use super::why::describe_mutation;
 use crate::cli;
 use crate::cli::output::{CommandExit, CommandOutput, escape_text};
@@ -21,6 +22,9 @@ use steward_server::views::quote::mark_cut_quote;
 use steward_server::views::signal::{self, SignalExplanation, SignalFile};
 use steward_vault::files::root::VaultRoot;
 use steward_vault::index::Index;
+
+/// The fewest characters of a signal's name that find it.
+const MIN_PART: usize = 4;
 
 pub(crate) async fn run(
     config: &StewardConfig,
@@ -88,9 +92,14 @@ impl SignalListFilter {
         };
         let records = match matter {
             Some(text) => {
-                let matter = super::find_matter(index, text).await?;
-                let tasks = index.read().list_tasks_of_matter(&matter).await?.into_iter().map(|t| t.path);
-                Some(tasks.chain([matter]).collect())
+                let mut matter = names::find_matter(index, text).await?;
+                let mut tasks = index.read().list_tasks_of_matter(&matter).await?;
+                // A matter without a note may still have tasks.
+                if tasks.is_empty() && index.read().find_subject(&matter).await?.is_none() {
+                    matter = names::find_by_title(index, Some(RecordKind::Matter), text).await?;
+                    tasks = index.read().list_tasks_of_matter(&matter).await?;
+                }
+                Some(tasks.into_iter().map(|task| task.path).chain([matter]).collect())
             }
             None => None,
         };
@@ -118,7 +127,16 @@ fn read_signal(root: &VaultRoot, text: &str) -> anyhow::Result<SignalFile> {
     let path = parse_link(RecordKind::Signal, text).with_context(|| {
         format!("failed to read `{}` as a signal: list them with `steward signals list`", escape_text(text))
     })?;
-    Ok(signal::read_signal(root, path)?)
+    if root.exists(&path) {
+        return Ok(signal::read_signal(root, path)?);
+    }
+    let entries = root.list_files(RecordKind::Signal)?;
+    let mut like = entries.iter().filter(|entry| path.slug().len() >= MIN_PART && entry.name.contains(path.slug()));
+    match (like.next(), like.next()) {
+        (Some(one), None) => Ok(signal::read_signal(root, RecordPath::parse(&format!("signal/{}", one.name))?)?),
+        (Some(_), Some(_)) => bail!("several signals have `{}` in their name: give more of it", escape_text(text)),
+        (None, _) => bail!("no signal is called `{}`: list them with `steward signals list`", escape_text(text)),
+    }
 }
 
 fn describe_target(signal: &Signal) -> String {

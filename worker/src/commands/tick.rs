@@ -34,14 +34,14 @@ pub(crate) async fn run(
     tick: &crate::cli::TickArgs,
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
-    let mut matter = super::parse_matter(&tick.matter)?;
+    let mut matter = super::names::parse_matter(&tick.matter)?;
     if let Some(vault) = &config.vault {
         let root = VaultRoot::open(vault)?;
         if !root.exists(&matter) {
-            matter = super::find_matter(&super::open_index(config).await?, &tick.matter).await?;
+            matter = super::names::find_matter(&super::open_index(config).await?, &tick.matter).await?;
         }
         if let Err(VaultRootError::Missing { path }) = root.read_file(&matter) {
-            bail!("{path} is not in the vault {}: give the path or slug of an existing matter", vault.display());
+            bail!("{path} is not in the vault {}: give the path, name or title of an existing matter", vault.display());
         }
         if let Some(pause) = read_service_pause(&root, &config.state_dir()?) {
             out.print_value(&json!({"paused": pause.reason}), || {

@@ -9,7 +9,7 @@ use crate::cli::output::{CommandExit, CommandOutput, escape_text};
 use crate::cli::style::TextStyle;
 use crate::cli::table::create_table;
 use crate::config::StewardConfig;
-use crate::runtime::web::{create_login_link, find_endpoint};
+use crate::runtime::web::{create_login_link, find_dashboard, find_endpoint};
 use anyhow::{Context, bail};
 use chrono::Utc;
 use serde_json::json;
@@ -108,13 +108,21 @@ pub(crate) fn print_login_link(
     out: CommandOutput,
 ) -> anyhow::Result<CommandExit> {
     let endpoint = find_endpoint(config)?;
+    let listens = find_dashboard(config, &VaultRoot::open(config.vault_folder()?)?)?.is_some();
+    if !listens && config.listen.is_some_and(|address| address.port() == 0) {
+        bail!("no server is listening, and its port is not chosen before it starts: start `steward up` first");
+    }
     let name = login.name.as_deref().map_or_else(|| Ok(config.operator.clone()), access::parse_caller_name)?;
     let scope = as_scope(login.scope);
     let link = create_login_link(config, &endpoint, &name, scope)?;
     out.print_value(&json!({"link": link, "name": name, "scope": scope}), || {
-        format!("{link}\nThe link logs one person in within an hour, as {} ({scope}).", escape_text(&name))
+        let early = if listens { "" } else { " No server is listening yet: start `steward up` first." };
+        format!("{link}\nThe link logs one person in within an hour, as {} ({scope}).{early}", escape_text(&name))
     })?;
     if login.open {
+        if !listens {
+            bail!("no browser was opened, because no server is listening: start `steward up` and log in again");
+        }
         open::that_detached(&link).context("no browser could be opened: copy the link into one")?;
     }
     Ok(CommandExit::Ok)

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 /// Why a proposal is withheld and left to a human.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProposalDoubt {
-    /// This action asks a human about the record. The question is still open.
+    /// This action asks a human about the record. The question is still open, or the human has answered it and the
+    /// proposal is older than it.
     Asked(ActionId),
     /// Newer signals about the record propose something else or ask something. No question is open.
     Contradicted {

@@ -18,11 +18,20 @@ use sqlx::AssertSqlSafe;
 use steward_domain::action::plan::ActionId;
 use steward_domain::record::path::RecordPath;
 
-/// The action `p`, one with `asks = 1`, is a question that has not ended. Content that Steward itself wrote since is
-/// no edit of a person.
+/// A person has edited the record of the question `p` since. Content that Steward itself wrote is no edit of a person.
+macro_rules! was_edited_since {
+    () => {
+        "EXISTS (SELECT 1 FROM edits d WHERE d.path = p.target AND d.after_seq >= p.seq AND NOT EXISTS (
+            SELECT 1 FROM actions b INDEXED BY actions_by_target
+            WHERE b.target = p.target AND b.content = d.content AND b.seq > p.seq))"
+    };
+}
+pub(crate) use was_edited_since;
+
+/// The action `p`, one with `asks = 1`, is a question that has not ended.
 macro_rules! is_open_question {
     () => {
-        "NOT EXISTS (SELECT 1 FROM signals n CROSS JOIN first_seen f ON f.signal = n.path
+        concat!("NOT EXISTS (SELECT 1 FROM signals n CROSS JOIN first_seen f ON f.signal = n.path
                 CROSS JOIN action_evidence e ON e.ref = n.path CROSS JOIN actions b ON b.path = e.action
                 WHERE n.target = p.target AND f.at > p.at AND b.target = p.target AND b.seq > p.seq
                     AND b.kind = 'steward-action' AND b.judged = 1
@@ -31,11 +40,9 @@ macro_rules! is_open_question {
                         JOIN action_evidence cited ON cited.ref = asked.ref
                         WHERE asked.action = p.path AND cited.action = b.path))
                     AND NOT EXISTS (SELECT 1 FROM action_evidence own WHERE own.ref = n.path AND own.action = p.path))
-        AND NOT EXISTS (SELECT 1 FROM edits d WHERE d.path = p.target AND d.after_seq >= p.seq AND NOT EXISTS (
-            SELECT 1 FROM actions b INDEXED BY actions_by_target
-            WHERE b.target = p.target AND b.content = d.content AND b.seq > p.seq))
+        AND NOT ", $crate::index::read::questions::was_edited_since!(), "
         AND (EXISTS (SELECT 1 FROM tasks t WHERE t.path = p.target AND t.state = 'open')
-            OR EXISTS (SELECT 1 FROM matters m WHERE m.path = p.target AND m.state = 'open'))"
+            OR EXISTS (SELECT 1 FROM matters m WHERE m.path = p.target AND m.state = 'open'))")
     };
 }
 pub(crate) use is_open_question;

@@ -12,7 +12,7 @@ use sqlx::FromRow;
 use std::collections::BTreeMap;
 use steward_domain::action::mutation::{Mutation, MutationClass};
 use steward_domain::record::entity::{RecordState, SignalEffect};
-use steward_domain::record::path::RecordPath;
+use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::signals::signal::SignalStatus;
 
 /// A task or matter with its last and next check.
@@ -24,6 +24,14 @@ pub struct SubjectRow {
     pub snoozed_until: Option<DateTime<Utc>>,
     pub last_check_at: Option<DateTime<Utc>>,
     pub next_check_after: Option<DateTime<Utc>>,
+}
+
+/// A task or matter and its title.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordTitle {
+    pub path: RecordPath,
+    pub kind: RecordKind,
+    pub title: String,
 }
 
 /// A signal about a record.
@@ -124,8 +132,8 @@ pub(crate) const SIGNALS_OF_EACH: SqlText = concat!(
 );
 
 /// Tasks and matters with their titles.
-const TITLES: &str =
-    "SELECT path, name FROM tasks UNION ALL SELECT path, name FROM matters WHERE name IS NOT NULL ORDER BY path";
+const TITLES: &str = "SELECT path, name, 0 AS is_matter FROM tasks
+    UNION ALL SELECT path, name, 1 FROM matters WHERE name IS NOT NULL ORDER BY path";
 
 impl ReadView<'_> {
     /// Finds a task or matter; `None` if it is missing or cannot be read.
@@ -149,14 +157,18 @@ impl ReadView<'_> {
         }))
     }
 
-    /// Lists the path and the title of every task and matter, in the order of paths.
+    /// Lists the title of every task and matter, in the order of paths.
     ///
     /// # Errors
     /// [`IndexError::Sql`].
-    pub async fn list_record_titles(self) -> Result<Vec<(RecordPath, String)>, IndexError> {
-        let rows: Vec<(String, String)> =
+    pub async fn list_record_titles(self) -> Result<Vec<RecordTitle>, IndexError> {
+        let rows: Vec<(String, String, bool)> =
             sqlx::query_as(TITLES).fetch_all(&self.index.store.reader).await.map_err(|e| self.index.sql_error(e))?;
-        Ok(rows.into_iter().filter_map(|(path, title)| Some((RecordPath::parse(&path).ok()?, title))).collect())
+        let decoded = rows.into_iter().filter_map(|(path, title, is_matter)| {
+            let kind = if is_matter { RecordKind::Matter } else { RecordKind::Task };
+            Some(RecordTitle { path: RecordPath::parse(&path).ok()?, kind, title })
+        });
+        Ok(decoded.collect())
     }
 
     /// Lists the newest signals about a task or matter, with any status.

@@ -3,10 +3,13 @@
 //! There are two reasons: a question about the record is open, or newer signals about the same record make the
 //! proposal unclear. Those propose the opposite, or ask for an action while the proposal changes the state. A signal
 //! that a person has resolved or ticked off makes nothing unclear.
+//!
+//! A question that a person dismissed, or answered by an edit, keeps the changes of state that were proposed before it.
+//! Nobody is asked about them again.
 
 use crate::index::IndexError;
 use crate::index::SignalsView;
-use crate::index::read::questions::is_open_question;
+use crate::index::read::questions::{is_open_question, was_edited_since};
 use crate::index::store::rows::SqlText;
 use sqlx::FromRow;
 use steward_domain::action::audit::CitedSignal;
@@ -57,10 +60,18 @@ pub(crate) const OPEN: SqlText = concat!(
     " LIMIT 1"
 );
 
-/// The newest question about a record, open or ended.
-const NEWEST_QUESTION: SqlText = "SELECT id FROM actions INDEXED BY questions_by_target
-    WHERE target = ?1 AND decision = 'needs_input' AND kind = 'steward-action' AND disposition = 'recorded'
-    ORDER BY seq DESC LIMIT 1";
+/// The newest question about a record, open or ended, and whether a person has answered it and the signal is older
+/// than it.
+pub(crate) const NEWEST_QUESTION: SqlText = concat!(
+    "SELECT p.id, EXISTS (SELECT 1 FROM signals s JOIN first_seen f ON f.signal = s.path
+        WHERE s.path = ?1 AND s.class = 'state_change' AND MIN(s.created, f.at) <= p.at)
+        AND (EXISTS (SELECT 1 FROM actions b WHERE b.resolves = p.id) OR ",
+    was_edited_since!(),
+    ") AS answered
+    FROM actions p INDEXED BY questions_by_target WHERE p.target = ?2
+        AND p.decision = 'needs_input' AND p.kind = 'steward-action' AND p.disposition = 'recorded'
+    ORDER BY p.seq DESC LIMIT 1"
+);
 
 #[derive(FromRow)]
 struct NewerSignalColumns {
@@ -90,6 +101,15 @@ impl SignalsView<'_> {
         if let Some((question, true)) = &open {
             return Ok(Some(ProposalDoubt::Asked(self.index.parse_enum(question)?)));
         }
+        let last: Option<(String, bool)> = sqlx::query_as(NEWEST_QUESTION)
+            .bind(signal.as_str())
+            .bind(target.as_str())
+            .fetch_optional(&self.index.store.writer)
+            .await
+            .map_err(|e| self.index.sql_error(e))?;
+        if let (None, Some((question, true))) = (&open, &last) {
+            return Ok(Some(ProposalDoubt::Asked(self.index.parse_enum(question)?)));
+        }
         let newer: Vec<NewerSignalColumns> = sqlx::query_as(NEWER)
             .bind(signal.as_str())
             .bind(target.as_str())
@@ -102,13 +122,8 @@ impl SignalsView<'_> {
         if let Some((question, _)) = &open {
             return Ok(Some(ProposalDoubt::Asked(self.index.parse_enum(question)?)));
         }
-        let newest_question: Option<String> = sqlx::query_scalar(NEWEST_QUESTION)
-            .bind(target.as_str())
-            .fetch_optional(&self.index.store.writer)
-            .await
-            .map_err(|e| self.index.sql_error(e))?;
-        let newest_question: Option<ActionId> = newest_question.map(|id| self.index.parse_enum(&id)).transpose()?;
-        let question = question_id(target, &newest, newest_question.as_ref());
+        let before: Option<ActionId> = last.map(|(id, _)| self.index.parse_enum(&id)).transpose()?;
+        let question = question_id(target, &newest, before.as_ref());
         Ok(Some(ProposalDoubt::Contradicted { question, newer }))
     }
 

@@ -347,7 +347,34 @@ async fn older_messages_belong_to_the_open_question_and_after_it_to_a_new_one() 
     bench.sync("10:00:00").await;
     let second = question_id(&path("task/t.md"), &path("signal/ask.md"), Some(&first));
     let Some(ProposalDoubt::Contradicted { question, .. }) = doubt(&bench, "late", "task/t.md").await else { panic!() };
-    assert_eq!(question, second, "an answered question takes nothing up");
+    assert_eq!(question, second, "what came after the question was not answered with it");
+}
+
+#[tokio::test]
+async fn an_older_change_of_state_is_answered_with_the_question_whenever_the_router_meets_it() {
+    let bench = Bench::scanned().await;
+    bench.matter("m");
+    for task in ["dismissed", "edited", "quiet"] {
+        bench.task(task, "m", "");
+        let target = format!("task/{task}.md");
+        bench.put(&format!("signal/{task}.md"), signal_text(&target, "2026-11-21T08:00:00Z", ""));
+        let asking = requests(signal_text(&target, "2026-11-21T08:10:00Z", ""));
+        bench.put(&format!("signal/{task}-asks.md"), asking);
+    }
+    bench.sync("08:30:00").await;
+    let doubted = async |task: &str| doubt(&bench, task, &format!("task/{task}.md")).await;
+    let first = bench.action("question", asks("dismissed", "09:00:00"));
+    let second = bench.action("second", asks("edited", "09:00:01"));
+    bench.sync("09:00:02").await;
+    dismissed(&bench, "dismissed", &first);
+    bench.task("edited", "m", "surface_class: high\n");
+    bench.sync("10:00:00").await;
+    assert!(asking(&bench, "10:00:01").await.is_empty());
+    assert_eq!(doubted("dismissed").await, Some(ProposalDoubt::Asked(first)));
+    assert_eq!(doubted("edited").await, Some(ProposalDoubt::Asked(second)));
+    assert!(matches!(doubted("quiet").await, Some(ProposalDoubt::Contradicted { .. })), "nobody was asked about it");
+    bench.remove("event/steward-action-dismissed-dismissed-dismissed.md");
+    assert_eq!(asking(&bench, "11:00:00").await, ["dismissed"], "the record of the answer is gone");
 }
 
 #[tokio::test]

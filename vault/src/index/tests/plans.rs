@@ -279,6 +279,7 @@ async fn no_other_page_scans_a_large_table() {
         questions::WITHHELD.to_owned(),
         doubt::NEWER.to_owned(),
         doubt::OPEN.to_owned(),
+        doubt::NEWEST_QUESTION.to_owned(),
         actions::BY_PATH.to_owned(),
         actions::BY_ID.to_owned(),
         actions::RESOLUTIONS.to_owned(),

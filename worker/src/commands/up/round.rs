@@ -238,21 +238,22 @@ pub(super) fn describe_round(round: &TickRound) -> String {
             style.show_id(row.action.as_deref().unwrap_or_default()).into(),
         ]);
     }
-    let skipped: Vec<String> = round.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+    let skipped: Vec<String> =
+        round.skipped.iter().map(|(reason, n)| format!("{n} {}", reason.replace('_', " "))).collect();
     let skipped = if skipped.is_empty() { "none".to_owned() } else { skipped.join(", ") };
     let mut lines = Vec::new();
     if round.stopped {
         lines.push("The vault is stopped: no clerk is asked and nothing changes until `steward resume`.".to_owned());
     }
-    lines.extend([
-        tasks.to_string(),
-        format!(
-            "{} checked at {}; {} without news; skipped: {skipped}",
-            count_noun(round.ticks as u64, "matter"),
-            Utc::now().format("%H:%M:%S UTC"),
-            count_noun(round.quiet.into(), "due task")
-        ),
-    ]);
+    if !round.tasks.is_empty() {
+        lines.push(tasks.to_string());
+    }
+    lines.push(format!(
+        "{} checked at {}; {} without news; skipped: {skipped}",
+        count_noun(round.ticks as u64, "matter"),
+        Utc::now().format("%H:%M:%S UTC"),
+        count_noun(round.quiet.into(), "due task")
+    ));
     lines.extend(round.errors.iter().map(|e| format!("problem    {}", escape_text(e))));
     if let Some(undo) = &round.undo {
         lines.push(format!("undo one   {undo}"));
