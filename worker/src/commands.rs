@@ -85,15 +85,32 @@ impl ReadOnlyVault {
     }
 }
 
-/// Opens a vault for reading. If the state folder cannot be written, a temporary copy of the index is updated instead,
-/// and removed with the command.
+/// Opens a vault for reading. If the state folder is missing or cannot be written, a temporary copy of the index is updated
+/// instead, and removed with the command: a folder that no steward has ever had stays as it is.
 ///
 /// Reading commands use the files even if a server listens. The result is the same, it works while that server hangs,
 /// and a person who may read the vault needs no permission from the server.
 pub(crate) async fn open_read_only(config: &StewardConfig) -> anyhow::Result<ReadOnlyVault> {
     let state = config.state_dir()?;
-    // A folder that no steward has ever had stays as it is.
-    if access(&state, Access::WRITE_OK).is_ok() {
+    let is_writable = access(&state, Access::WRITE_OK).is_ok();
+    open_index_or_copy(config, state, is_writable).await
+}
+
+/// Opens a vault as [`open_read_only`] does, but creates a missing state folder if that is possible.
+pub(crate) async fn open_for_server(config: &StewardConfig) -> anyhow::Result<ReadOnlyVault> {
+    let state = config.state_dir()?;
+    // The nearest existing ancestor decides whether it can be created.
+    let nearest = state.ancestors().find(|path| path.exists()).unwrap_or(&state);
+    let is_writable = access(nearest, Access::WRITE_OK).is_ok();
+    open_index_or_copy(config, state, is_writable).await
+}
+
+async fn open_index_or_copy(
+    config: &StewardConfig,
+    state: PathBuf,
+    is_writable: bool,
+) -> anyhow::Result<ReadOnlyVault> {
+    if is_writable {
         let (root, index) = open_vault(config).await?;
         return Ok(ReadOnlyVault::new(root, index, None));
     }

@@ -114,7 +114,7 @@ pub(crate) fn describe_intact_chain(found: &ChainVerification) -> String {
 async fn list_actions_about(index: &Index, text: &str, limit: u32) -> anyhow::Result<Vec<ActionRow>> {
     let (path, subject) = names::find_by_name(index, text).await?;
     let rows = index.actions().list_actions(None, Some(&path), limit).await?;
-    if subject.is_some() || !rows.is_empty() {
+    if subject.is_some() || !rows.is_empty() || text.contains('/') {
         return Ok(rows);
     }
     let path = names::find_by_title(index, None, text).await?;

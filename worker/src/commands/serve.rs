@@ -34,7 +34,7 @@ pub(crate) async fn run(config: &StewardConfig, out: CommandOutput) -> anyhow::R
     let connecting = async {
         Ok((
             temporal::connect_patiently(config, || telemetry.create_client_plugins()).await?,
-            super::open_read_only(config).await?,
+            super::open_for_server(config).await?,
         ))
     };
     let connected: Option<anyhow::Result<_>> = super::up::run_unless_stopped(&stop, connecting).await;
