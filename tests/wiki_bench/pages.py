@@ -83,10 +83,12 @@ def render_page(page, others, words):
     drawn = [iter(words.rng.sample(source.sentences, QUOTES)) for source in page.sources]
     quotes = [(page.sources[n % len(drawn)].id, next(drawn[n % len(drawn)])) for n in range(QUOTES)]
     sources = [origin.id for origin in page.sources]
-    summary = words.make_sentence()[:140]
-    fields = f"schema: knowledge.entry/v1\nslug: {page.slug}\nkind: {page.kind}\ntitle: {page.title}\nsources: [{', '.join(sources)}]\n"
-    fields += f'confidence: 0.{words.rng.randint(5, 9)}\nupdated_at: "{AT}"\ntags: [{words.rng.choice(words.all[:40])}, bench]\n'
-    fields += f'metadata: {{steward: {{summary: "{summary}", aliases: ["{page.title} (old)"]}}}}\n'
+    summary = words.make_sentence()[:140].strip()
+    # In the form in which Steward writes pages.
+    fields = f"schema: knowledge.entry/v1\nslug: {page.slug}\nkind: {page.kind}\ntitle: {page.title}\nsources:\n"
+    fields += "".join(f'  - "{source}"\n' for source in sources)
+    fields += f'confidence: 0.{words.rng.randint(5, 9)}\nupdated_at: "{AT}"\ntags:\n  - {words.rng.choice(words.all[:40])}\n  - bench\n'
+    fields += f"metadata:\n  steward:\n    summary: {summary}\n    aliases:\n      - {page.title} (old)\n"
     marks = [f"[^{make_label(source, quote)}]" for source, quote in quotes]
     links = [f"[[{other.slug}|{other.title}]]" for other in words.rng.sample(others, 4)]
     parts = [f"# {page.title}\n"]
@@ -129,8 +131,8 @@ def extend_page(text, source, quote, words):
     at = text.index("\n[^c") + 1
     section = f"## From {source.title}\n\n{quote} {words.make_sentence()}[^{make_label(source.id, quote)}]\n\n"
     text = text[:at] + section + text[at:] + make_footnote(source.id, quote)
-    cited = text.split("sources: [", 1)[1].split("]", 1)[0]
-    return text if source.id in cited else text.replace(f"sources: [{cited}]", f"sources: [{cited}, {source.id}]", 1)
+    fields, rest = text.split("\nconfidence: ", 1)
+    return text if f'"{source.id}"' in fields else f'{fields}\n  - "{source.id}"\nconfidence: {rest}'
 
 
 def write_script(vault, sources, plan, words, rounds):

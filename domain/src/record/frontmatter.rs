@@ -178,6 +178,18 @@ pub fn read_document_fast(bytes: &[u8]) -> Result<Document, FrontmatterError> {
     Ok(Document { text: text.to_owned(), yaml: found.yaml, body: found.body, fields, lines: KeyLines::default() })
 }
 
+/// Reads a note as [`read_note`] does, and its fields as fast as [`read_document_fast`] does. An edit must use [`read_note`].
+///
+/// # Errors
+///
+/// The same as [`read_note`].
+pub fn read_note_fast(bytes: &[u8]) -> Result<Document, FrontmatterError> {
+    match read_document_fast(bytes) {
+        Err(FrontmatterError::NoFrontmatter) => read_note(bytes),
+        read => read,
+    }
+}
+
 /// Renders a new record of Steward's own: the fences, one field after the other, and the given body.
 ///
 /// No value holds a link ([`crate::record::unlinked`]). [`read_document`] and [`read_own_fields`] read it back with equal

@@ -12,6 +12,7 @@ use super::standard::{self, Doctype, FieldPath};
 use crate::record::frontmatter::{self, Document, RecordFields};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -138,7 +139,7 @@ pub struct PageHead {
 /// Reads the frontmatter of a page, and nothing of its body; `None` if [`read_page`] finds no page.
 #[must_use]
 pub fn read_page_head(bytes: &[u8]) -> Option<PageHead> {
-    let document = frontmatter::read_note(bytes).ok()?;
+    let document = frontmatter::read_note_fast(bytes).ok()?;
     let fields = document.fields();
     let is_legacy = fields.get("schema").and_then(Value::as_str) == Some(LEGACY_SCHEMA);
     match Doctype::read(fields) {
@@ -161,12 +162,22 @@ fn is_pinned(fields: &RecordFields) -> bool {
     find_metadata(fields, &["steward", "pinned"]) == Some(&Value::Bool(true))
 }
 
+/// The pages of these files, by file. All pages are gone through once.
+#[must_use]
+pub fn find_pages<'p, 'f>(
+    pages: &'p [WikiPage],
+    files: impl Iterator<Item = &'f str>,
+) -> BTreeMap<&'p str, &'p WikiPage> {
+    let files: BTreeSet<&str> = files.collect();
+    pages.iter().filter(|page| files.contains(page.file.as_str())).map(|page| (page.file.as_str(), page)).collect()
+}
+
 /// Reads a file as a page.
 #[must_use]
 pub fn read_page(file: &str, bytes: &[u8]) -> PageReading {
     let invalid =
         |problem: &str, fix: &str| WikiFinding::new(FindingCode::EntryInvalid, Severity::Error, file, problem, fix);
-    let document = match frontmatter::read_note(bytes) {
+    let document = match frontmatter::read_note_fast(bytes) {
         Ok(document) => document,
         Err(e) if names_a_page(bytes) => {
             let finding = invalid(&format!("its frontmatter cannot be read: {e}"), "the page is left alone until then");

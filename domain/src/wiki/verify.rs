@@ -17,7 +17,7 @@ use super::details::ClaimRecord;
 use super::manifest::EffectiveManifest;
 use super::names::name_page;
 use super::names::name_summary;
-use super::page::WikiPage;
+use super::page::{WikiPage, find_pages};
 use super::page_text::SEE_ALSO;
 use super::plan::RunFile;
 use super::quote::QuoteFinder;
@@ -184,8 +184,9 @@ pub fn verify_run(input: &VerifyInput<'_>) -> RulesVerdict {
     let mut findings = Vec::new();
     let mut claims = Vec::new();
     let mut judged = Vec::new();
+    let before = find_pages(input.pages, input.files.iter().map(|file| file.path.file()));
     for file in input.files {
-        let page = pages::read_judged(file, input.pages, &mut findings);
+        let page = pages::read_judged(file, before.get(file.path.file()).copied(), &mut findings);
         pages::check_page(&page, input, &mut findings);
         claims.extend(pages::list_claims(&page, input));
         judged.push(page);
@@ -213,21 +214,25 @@ fn report(findings: &mut Vec<RunFinding>, file: &str, fault: RunFault, problem: 
 
 /// Slugs that two pages would have, and references to pages that there are none of.
 fn check_names(judged: &[JudgedPage<'_>], after: &[&WikiPage], findings: &mut Vec<RunFinding>) {
-    let mut files: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let fold = |page: &WikiPage| page.slug.to_lowercase();
+    let mut files: BTreeMap<String, Vec<&str>> =
+        judged.iter().filter_map(|page| Some((fold(page.after.as_ref()?), Vec::new()))).collect();
     for page in after {
-        files.entry(page.slug.to_lowercase()).or_default().push(&page.file);
+        if let Some(known) = files.get_mut(&fold(page)) {
+            known.push(&page.file);
+        }
     }
-    let slugs: BTreeSet<&str> = after.iter().map(|page| page.slug.as_str()).collect();
+    let is_known = |slug: &str| after.iter().any(|page| page.slug == slug);
     for page in judged {
         let Some(read) = &page.after else { continue };
-        let others = files.get(&read.slug.to_lowercase()).into_iter().flatten().filter(|file| **file != page.file);
+        let others = files.get(&fold(read)).into_iter().flatten().filter(|file| **file != page.file);
         for other in others {
             report(findings, page.file, RunFault::DuplicateId, format!("{other} has the slug `{}` too", read.slug));
         }
         let old: BTreeSet<&str> =
             page.before.iter().flat_map(|it| &it.references).map(|(_, slug)| slug.as_str()).collect();
         let new = read.references.iter().map(|(_, slug)| slug.as_str()).filter(|slug| !old.contains(slug));
-        for slug in new.filter(|slug| !slugs.contains(slug)) {
+        for slug in new.filter(|slug| !is_known(slug)) {
             report(findings, page.file, RunFault::DanglingReference, format!("there is no page `{slug}`"));
         }
         check_see_also(page, after, findings);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use steward_domain::record::frontmatter::{
     Document, FieldEdit, FrontmatterError, RecordFields, edit_fields, edit_fields_with_undo, read_document,
-    read_document_fast, read_own_fields, render_document, undo_fields,
+    read_document_fast, read_note, read_note_fast, read_own_fields, render_document, undo_fields,
 };
 
 use crate::generated::{Wish, any_value, record, wish};
@@ -166,6 +166,7 @@ proptest! {
             text = chars.into_iter().collect();
         }
         prop_assert_eq!(read_document_fast(text.as_bytes()), read_document(text.as_bytes()));
+        prop_assert_eq!(read_note_fast(text.as_bytes()), read_note(text.as_bytes()));
     }
 
     #[test]

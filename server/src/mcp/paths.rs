@@ -57,11 +57,11 @@ pub(crate) fn to_file(path: &str) -> Result<String, ToolError> {
 /// Whether every part of a path is a plain name, none is hidden, and the file is no secret.
 fn is_shown(file: &str) -> bool {
     let is_name = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.contains('\\');
-    // A path is shown as it is, also in the first line of a fence.
+    // A path is shown as it is, also in the first line of a fence. Nothing of printable ASCII is escaped.
+    let is_plain = file.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     file.split('/').all(is_name)
         && !file.ends_with(SECRET_ENDING)
-        && escape_outside(file) == file
-        && !file.contains(['\n', '\t'])
+        && (is_plain || escape_outside(file) == file && !file.contains(['\n', '\t']))
 }
 
 #[cfg(test)]

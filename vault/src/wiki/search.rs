@@ -56,7 +56,7 @@ pub async fn search_indexed(
 /// A page; `None` if it cannot be read any more.
 fn read_document(folder: Option<&WikiFolder>, file: &str) -> Option<Document> {
     let bytes = folder?.read_bytes(file, MAX_PAGE_BYTES).ok()?;
-    frontmatter::read_note(&bytes).ok()
+    frontmatter::read_note_fast(&bytes).ok()
 }
 
 /// The ids of the sources whose texts hold all words of a query. Every source is read.

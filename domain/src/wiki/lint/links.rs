@@ -70,6 +70,9 @@ pub(super) fn check_links(context: &LintContext<'_>) -> Vec<WikiFinding> {
 /// The lines of a page's body, from 1, with the names of links on them that no page has.
 #[must_use]
 pub fn list_dangling_names(page: &WikiPage, pages: &[WikiPage]) -> Vec<(usize, String)> {
+    if page.body.links.iter().all(|link| link.page_name().is_none()) {
+        return Vec::new();
+    }
     let names = PageNames::new(pages);
     let dangling = page.body.links.iter().filter_map(|link| match &link.target {
         LinkTarget::Name(name) if names.find(name).is_none() => Some((link.line, name.clone())),
@@ -85,8 +88,7 @@ pub(in crate::wiki) fn map_missed_pages(now: &[WikiPage], after: &[WikiPage]) ->
     let find_name = |name: &str| if names_after.find(name).is_none() { names_now.find(name) } else { None };
     let find_file = |page: &WikiPage, path: &str| {
         let file = modernize_path(&resolve_path(&page.file, path)?);
-        let is_missing = !names_after.files.contains_key(file.as_str());
-        names_now.files.get(file.as_str()).copied().filter(|_| is_missing)
+        names_now.find_file(&file).filter(|_| names_after.find_file(&file).is_none())
     };
     let mut missed = BTreeMap::new();
     for page in after.iter().filter(|page| page.kind != LINT_KIND) {
@@ -152,8 +154,8 @@ fn find_end(context: &LintContext<'_>, names: &PageNames<'_>, page: &WikiPage, l
     if file.split('/').next() == Some(SOURCES_FOLDER) {
         return LinkEnd::Source;
     }
-    match names.files.get(file.as_str()) {
-        Some(target) => LinkEnd::Page(*target),
+    match names.find_file(&file) {
+        Some(target) => LinkEnd::Page(target),
         // Pictures and other files are not listed.
         None if context.facts.files.contains(&file) || !file.to_ascii_lowercase().ends_with(".md") => {
             LinkEnd::OtherFile

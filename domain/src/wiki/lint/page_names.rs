@@ -5,29 +5,67 @@
 
 use super::links::{modernize_path, resolve_path};
 use crate::wiki::page::{LinkTarget, WikiPage};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Positions of pages by a name: sorted at once, because a tree of ten thousand names takes several times as long.
+#[derive(Debug, Default)]
+struct NameTable<'p>(Vec<(Cow<'p, str>, Option<usize>)>);
+
+impl<'p> NameTable<'p> {
+    /// The first page that has a name counts.
+    fn list_first(names: impl Iterator<Item = (&'p str, usize)>) -> Self {
+        let mut names: Vec<_> = names.map(|(name, page)| (Cow::Borrowed(name), Some(page))).collect();
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        names.dedup_by(|later, first| later.0 == first.0);
+        Self(names)
+    }
+
+    /// A name that several pages have means none.
+    fn list_unambiguous(names: impl Iterator<Item = (String, usize)>) -> Self {
+        let mut names: Vec<(Cow<str>, _)> = names.map(|(name, page)| (Cow::Owned(name), Some(page))).collect();
+        names.sort_by(|a, b| a.0.cmp(&b.0));
+        names.dedup_by(|later, first| {
+            let is_same = later.0 == first.0;
+            if is_same && later.1 != first.1 {
+                first.1 = None;
+            }
+            is_same
+        });
+        Self(names)
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        let at = self.0.binary_search_by(|(known, _)| known.as_ref().cmp(name)).ok()?;
+        self.0.get(at).and_then(|(_, page)| *page)
+    }
+}
 
 /// The pages of a wiki by what a link may call them.
 #[derive(Debug, Default)]
 pub(in crate::wiki) struct PageNames<'p> {
-    slugs: BTreeMap<&'p str, usize>,
-    /// Titles and aliases in lower case; `None` if several pages have it.
-    titles: BTreeMap<String, Option<usize>>,
-    pub(super) files: BTreeMap<&'p str, usize>,
+    slugs: NameTable<'p>,
+    /// Titles and aliases in lower case.
+    titles: NameTable<'p>,
+    files: NameTable<'p>,
 }
 
 impl<'p> PageNames<'p> {
     pub(in crate::wiki) fn new(pages: &'p [WikiPage]) -> Self {
-        let mut names = Self::default();
-        for (at, page) in pages.iter().enumerate() {
-            names.slugs.entry(&page.slug).or_insert(at);
-            names.files.insert(&page.file, at);
-            for title in std::iter::once(&page.title).chain(&page.aliases) {
-                let known = names.titles.entry(title.to_lowercase()).or_insert(Some(at));
-                *known = known.filter(|other| *other == at);
-            }
+        let pages = || pages.iter().enumerate();
+        let titles = pages().flat_map(|(at, page)| {
+            std::iter::once(&page.title).chain(&page.aliases).map(move |title| (title.to_lowercase(), at))
+        });
+        Self {
+            slugs: NameTable::list_first(pages().map(|(at, page)| (page.slug.as_str(), at))),
+            titles: NameTable::list_unambiguous(titles),
+            files: NameTable::list_first(pages().map(|(at, page)| (page.file.as_str(), at))),
         }
-        names
+    }
+
+    /// The position of the page in a file.
+    pub(super) fn find_file(&self, file: &str) -> Option<usize> {
+        self.files.find(file)
     }
 
     /// The position of the page that a name means: a slug, or else a title, or the last part of a path. What follows a `#` may be
@@ -37,9 +75,9 @@ impl<'p> PageNames<'p> {
     }
 
     fn find_exactly(&self, name: &str) -> Option<usize> {
-        let by_slug = |name: &str| self.slugs.get(name).copied();
+        let by_slug = |name: &str| self.slugs.find(name);
         let last = name.rsplit_once('/').map(|(_, last)| last.strip_suffix(".md").unwrap_or(last));
-        let by_title = || self.titles.get(&name.to_lowercase()).copied().flatten();
+        let by_title = || self.titles.find(&name.to_lowercase());
         by_slug(name).or_else(by_title).or_else(|| last.and_then(by_slug))
     }
 
@@ -48,9 +86,7 @@ impl<'p> PageNames<'p> {
         let find_name = |name: &str| self.find(name).or_else(|| loose.find(name).map(|meant| meant.page));
         let by_link = page.body.links.iter().filter_map(|link| match &link.target {
             LinkTarget::Name(name) => find_name(name),
-            LinkTarget::Path(path) => {
-                self.files.get(modernize_path(&resolve_path(&page.file, path)?).as_str()).copied()
-            }
+            LinkTarget::Path(path) => self.find_file(&modernize_path(&resolve_path(&page.file, path)?)),
         });
         let by_field = page.references.iter().filter_map(|(_, slug)| find_name(slug));
         by_link.chain(by_field).collect()

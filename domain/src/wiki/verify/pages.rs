@@ -28,11 +28,10 @@ const SAFE_SCHEMES: [&str; 3] = ["http://", "https://", "mailto:"];
 /// Reads a page of a run as it is and as the run wants it.
 pub(super) fn read_judged<'a>(
     file: &'a RunFile,
-    pages: &'a [WikiPage],
+    before: Option<&'a WikiPage>,
     findings: &mut Vec<RunFinding>,
 ) -> JudgedPage<'a> {
     let name = file.path.file();
-    let before = pages.iter().find(|page| page.file == name);
     let reading = file.after.as_deref().map(|bytes| read_page(name, bytes));
     let mut after = None;
     // A file that cannot be read as a page is a person's, whatever it holds.

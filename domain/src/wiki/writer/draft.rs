@@ -18,7 +18,7 @@ use crate::steward::conversation::{ToolCall, ToolReply};
 use crate::wiki::manifest::EffectiveManifest;
 use crate::wiki::merge::SplitBody;
 use crate::wiki::names::{name_folder, name_kind, name_summary};
-use crate::wiki::page::{LINT_KIND, WikiPage, read_page};
+use crate::wiki::page::{LINT_KIND, WikiPage, find_pages, read_page};
 use crate::wiki::path::{PagePath, WikiFileKind};
 use crate::wiki::plan::RunFile;
 use crate::wiki::quote::QuoteFinder;
@@ -144,12 +144,12 @@ impl<'a> RunDraft<'a> {
     /// The files that the run changes.
     #[must_use]
     pub fn list_files(&self) -> Vec<RunFile> {
-        let after = |file: &String| self.pages.iter().find(|page| page.file == *file);
-        let render = |page: &WikiPage| page.document.as_bytes().to_vec();
-        let files = self.changed.iter().filter_map(|file| {
+        let changed = || self.changed.iter().map(String::as_str);
+        let (before, after) = (find_pages(self.input.pages, changed()), find_pages(&self.pages, changed()));
+        let render = |page: &&WikiPage| page.document.as_bytes().to_vec();
+        let files = changed().filter_map(|file| {
             let path = PagePath::new(self.input.folder, file).ok()?;
-            let before = self.input.pages.iter().find(|page| page.file == *file);
-            Some(RunFile { path, before: before.map(render), after: after(file).map(render) })
+            Some(RunFile { path, before: before.get(file).map(render), after: after.get(file).map(render) })
         });
         files.filter(|file| file.before != file.after).collect()
     }
@@ -310,19 +310,29 @@ impl<'a> RunDraft<'a> {
             let problem = reading.findings.first().map(|finding| finding.problem.clone()).unwrap_or_default();
             return Err(format!("error: the page would not be valid: {problem}").into());
         };
-        let (pages, changed) = (self.pages.clone(), self.changed.clone());
         let name = page.file.rsplit('/').next().unwrap_or_default().to_owned();
-        match self.pages.iter_mut().find(|known| known.file == file) {
-            Some(known) => *known = page,
-            None => self.pages.push(page),
-        }
-        if !self.changed.iter().any(|known| known == file) {
+        let position = self.pages.iter().position(|known| known.file == file);
+        let replaced = match position {
+            Some(at) => Some(std::mem::replace(&mut self.pages[at], page)),
+            None => {
+                self.pages.push(page);
+                None
+            }
+        };
+        let is_new_change = !self.changed.iter().any(|known| known == file);
+        if is_new_change {
             self.changed.push(file.to_owned());
         }
         if self.judges
             && let Some(finding) = self.find_fault(file)
         {
-            (self.pages, self.changed) = (pages, changed);
+            match (position, replaced) {
+                (Some(at), Some(page)) => self.pages[at] = page,
+                _ => drop(self.pages.pop()),
+            }
+            if is_new_change {
+                self.changed.pop();
+            }
             return Err(DraftRefusal::from_finding(&finding));
         }
         Ok(format!("Written: {name}"))

@@ -10,11 +10,12 @@ use crate::wiki::threads::map_in_threads;
 use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init};
 use rustix::io::{Errno, read};
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use steward_domain::wiki::finding::WikiFinding;
 use steward_domain::wiki::page::may_be_page;
@@ -34,10 +35,16 @@ pub struct WikiSnapshot {
     /// Why a folder could not be listed, so that files may be missing.
     fault: Option<io::Error>,
     outline: OnceLock<Arc<WikiOutline>>,
+    /// What lists say of the pages that were read one by one, by file.
+    facts: Mutex<HashMap<String, Option<Arc<PageFacts>>>>,
     digest: OnceLock<u64>,
 }
 
 impl WikiSnapshot {
+    fn lock_facts(&self) -> MutexGuard<'_, HashMap<String, Option<Arc<PageFacts>>>> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// All files but hidden ones and links, sorted, each with its size and when it changed.
     pub fn files(&self) -> impl Iterator<Item = WikiFile> {
         let files = self.files.iter().filter(|file| file.is_file());
@@ -110,8 +117,14 @@ impl WikiFolder {
         let (since, watch) = (Instant::now(), FolderWatch::begin(self));
         let mut findings = Vec::new();
         let (files, fault) = self.list_watched(ListingDepth::Metadata, &mut findings, watch.as_ref());
-        let snapshot =
-            Arc::new(WikiSnapshot { files, findings, fault, outline: OnceLock::new(), digest: OnceLock::new() });
+        let snapshot = Arc::new(WikiSnapshot {
+            files,
+            findings,
+            fault,
+            outline: OnceLock::new(),
+            facts: Mutex::default(),
+            digest: OnceLock::new(),
+        });
         // A failure may be over in a moment, so nothing of it is kept.
         let is_whole = snapshot.fault.is_none() && snapshot.files.iter().all(|file| file.stat().is_some());
         if let Some(watch) = watch.filter(|watch| is_whole && watch.is_complete.get()) {
@@ -121,12 +134,19 @@ impl WikiFolder {
         snapshot
     }
 
-    /// What lists say of some pages of a snapshot. No other page is read for that.
+    /// What lists say of some pages of a snapshot. No other page is read for that, and none twice.
     pub(crate) fn read_page_facts(&self, snapshot: &WikiSnapshot, files: &[String]) -> Vec<Option<Arc<PageFacts>>> {
-        match snapshot.outline.get() {
-            Some(outline) => files.iter().map(|file| outline.find_page(file)).collect(),
-            None => map_in_threads(files, |file| if may_be_page(file) { self.read_facts(file).0 } else { None }),
+        if let Some(outline) = snapshot.outline.get() {
+            return files.iter().map(|file| outline.find_page(file)).collect();
         }
+        let is_unread = |file: &&String| !snapshot.lock_facts().contains_key(*file);
+        let unread: Vec<&String> = files.iter().filter(|file| may_be_page(file)).filter(is_unread).collect();
+        let read = map_in_threads(&unread, |file| self.read_facts(file));
+        let mut facts = snapshot.lock_facts();
+        // A failure may be over in a moment.
+        let read = unread.into_iter().zip(read).filter(|(_, (_, stamp))| stamp.is_some());
+        facts.extend(read.map(|(file, (found, _))| (file.clone(), found)));
+        files.iter().map(|file| facts.get(file).cloned().flatten()).collect()
     }
 
     /// What lists say of the pages of a snapshot. They are read when this is first asked.
