@@ -103,6 +103,7 @@ mod tests {
         let wrong = check("STEWARD_SCAN_SECONDS", "soon");
         assert!(wrong.contains("STEWARD_SCAN_SECONDS") && !wrong.contains("expected one of"), "{wrong}");
     }
+
     #[test]
     fn a_key_of_a_table_in_the_file_is_named_with_its_table_and_its_line() {
         let check = |text: &str| {

@@ -90,7 +90,7 @@ fn describe_without_recipe(disposition: &str) -> String {
 
 fn describe_shadow(disposition: &str) -> &'static str {
     if disposition == Disposition::Shadow.as_str() {
-        ": it was only decided in Watch. Say `steward right` or `steward wrong`. With STEWARD_LIVE_MODE=confirm or live it is decided again"
+        ": it was only decided in Watch. Say `steward right` or `steward wrong`. With STEWARD_LIVE_MODE=live it is decided again"
     } else {
         ""
     }

@@ -8,7 +8,7 @@ use crate::wiki::page::{LinkTarget, WikiPage};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Positions of pages by a name: sorted at once, because a tree of ten thousand names takes several times as long.
+/// Positions of pages by a name, sorted by it.
 #[derive(Debug, Default)]
 struct NameTable<'p>(Vec<(Cow<'p, str>, Option<usize>)>);
 

@@ -101,13 +101,16 @@ impl SignalsView<'_> {
         if let Some((question, true)) = &open {
             return Ok(Some(ProposalDoubt::Asked(self.index.parse_enum(question)?)));
         }
-        let last: Option<(String, bool)> = sqlx::query_as(NEWEST_QUESTION)
-            .bind(signal.as_str())
-            .bind(target.as_str())
-            .fetch_optional(&self.index.store.writer)
-            .await
-            .map_err(|e| self.index.sql_error(e))?;
-        if let (None, Some((question, true))) = (&open, &last) {
+        let last: Option<(String, bool)> = match &open {
+            Some(_) => None,
+            None => sqlx::query_as(NEWEST_QUESTION)
+                .bind(signal.as_str())
+                .bind(target.as_str())
+                .fetch_optional(&self.index.store.writer)
+                .await
+                .map_err(|e| self.index.sql_error(e))?,
+        };
+        if let Some((question, true)) = &last {
             return Ok(Some(ProposalDoubt::Asked(self.index.parse_enum(question)?)));
         }
         let newer: Vec<NewerSignalColumns> = sqlx::query_as(NEWER)
