@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod names;
 pub mod overview;
 pub mod page;
+pub mod page_keys;
 pub mod page_text;
 pub mod pairs;
 pub mod path;

@@ -8,6 +8,7 @@
 mod admission;
 pub mod attachments;
 mod call_log;
+mod call_span;
 mod caller;
 mod calls;
 mod client_log;
@@ -42,7 +43,7 @@ mod vault;
 mod wiki;
 mod workspace;
 
-pub use call_log::read_call_log;
+pub use call_log::{find_call_log_fault, read_call_log};
 pub use caller::McpCaller;
 pub use command::{CommandAnswer, CommandTool, call_tool, list_command_tools};
 pub use guide::list_guide_faults;

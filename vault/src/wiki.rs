@@ -29,6 +29,7 @@ pub mod rejected;
 pub mod request;
 pub mod revert;
 pub mod reviews;
+pub mod run_facts;
 pub mod runs;
 pub mod search;
 pub mod settle;

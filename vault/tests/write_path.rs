@@ -5,6 +5,8 @@
 
 #[path = "write_path/answers.rs"]
 mod answers;
+#[path = "write_path/assistants.rs"]
+mod assistants;
 #[path = "write_path/backup.rs"]
 mod backup;
 #[path = "write_path/by_hand.rs"]

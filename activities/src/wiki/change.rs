@@ -99,7 +99,7 @@ pub(super) fn change(
     }
 }
 
-/// Ends a run that a person rejects, before it is committed.
+/// Ends a run that a person rejects, before it is committed. The assistant that wrote it gives it up in the same way.
 fn reject_open(
     writer: &VaultWriter,
     run: &RunId,
@@ -112,16 +112,25 @@ fn reject_open(
         }
         opened => opened?,
     };
+    let is_own = staged.meta.is_by_assistant() && staged.meta.by == input.by;
     // A repeat finds that it is done.
     let is_open = |status: &RunStatus| match status.state {
         RunState::Pending | RunState::Verifying => true,
         RunState::Rejected => (status.rejected_by.as_ref(), status.at) == (Some(&input.by), input.at),
-        RunState::Committed | RunState::Abandoned => false,
+        RunState::Abandoned => is_own && status.at == input.at,
+        RunState::Committed => false,
     };
     if let Some(status) = staged.read_status()?.filter(|status| !is_open(status)) {
         return Ok(refuse_with(CONFLICT, &format!("the run is {}: {}", status.state, status.reason)));
     }
-    writer.reject_by_person(&staged, input.at, &input.by, reason)?;
+    // After a crash its state may not say so yet.
+    if !find_run_records(writer.root(), run.as_str()).map_err(ReadWikiError::from)?.is_empty() {
+        return Ok(refuse_with(CONFLICT, &format!("the run is {}", RunState::Committed)));
+    }
+    match is_own {
+        true => writer.withdraw_run(&staged, input.at, reason)?,
+        false => writer.reject_by_person(&staged, input.at, &input.by, reason)?,
+    }
     Ok(WikiRunOutput::Done { record: None, source: None, notes: Vec::new() })
 }
 

@@ -22,7 +22,7 @@ use steward_vault::files::crash;
 use steward_vault::files::root::VaultRoot;
 use steward_vault::gates::stop;
 use steward_vault::wiki::check::VerifierSession;
-use steward_vault::wiki::guardian::{GuardianSession, MAX_SUBMISSIONS};
+use steward_vault::wiki::guardian::GuardianSession;
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunState, StagedRun, StagedRunError, StagedRuns};
 use steward_vault::wiki::state::{ReadWiki, read_wiki};
@@ -234,7 +234,7 @@ fn revise_assistant(
     found: &RulesVerdict,
 ) -> Result<SendTurnOutput, WikiRunError> {
     let mut session = GuardianSession::resume(writer.root(), wiki, run)?;
-    if session.count_submissions() >= MAX_SUBMISSIONS {
+    if !session.has_submissions_left() {
         return reject_by_verifier(writer, session.run(), found);
     }
     log_clerk_verdict(writer.root(), session.run(), found.verdict, &found.findings);

@@ -19,6 +19,17 @@ pub const KNOWN_KINDS: [&str; 11] = [
     "overview",
 ];
 
+/// Whether a text is this one in lower case. Thousands of names are compared for one change, and most differ in their first letter.
+#[must_use]
+pub fn is_lowercase_of(lower: &str, text: &str) -> bool {
+    match text.as_bytes().first() {
+        // A plain letter stays one letter.
+        Some(first) if first.is_ascii() && lower.as_bytes().first() != Some(&first.to_ascii_lowercase()) => false,
+        _ if text.is_ascii() => text.eq_ignore_ascii_case(lower),
+        _ => text.to_lowercase() == lower,
+    }
+}
+
 /// The kind of an entity type, as in `customer-deal` for `CustomerDeal`.
 #[must_use]
 pub fn name_kind(name: &str) -> String {

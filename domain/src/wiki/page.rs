@@ -8,11 +8,11 @@ use super::body::{self, BodyFacts};
 use super::finding::{self, FindingCode, Severity, WikiFinding};
 use super::manifest::EffectiveManifest;
 use super::names::{name_folder, name_source};
+use super::page_keys::PageKeys;
 use super::standard::{self, Doctype, FieldPath};
 use crate::record::frontmatter::{self, Document, RecordFields};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -37,7 +37,10 @@ pub const MAX_SUMMARY: usize = 150;
 
 /// A page that was read. Copies share its content, because ten thousand of them are handed out for one change.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WikiPage(Arc<PageContent>);
+pub struct WikiPage {
+    content: Arc<PageContent>,
+    pub(super) keys: PageKeys,
+}
 
 /// What a page holds.
 #[derive(Debug, PartialEq)]
@@ -66,7 +69,7 @@ impl Deref for WikiPage {
     type Target = PageContent;
 
     fn deref(&self) -> &PageContent {
-        &self.0
+        &self.content
     }
 }
 
@@ -76,6 +79,13 @@ pub struct PageReading {
     /// `None` if the file is no page, or cannot be used as one.
     pub page: Option<WikiPage>,
     pub findings: Vec<WikiFinding>,
+}
+
+impl PageContent {
+    /// Its title and its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.title).chain(&self.aliases)
+    }
 }
 
 impl WikiPage {
@@ -160,16 +170,6 @@ pub fn read_page_head(bytes: &[u8]) -> Option<PageHead> {
 
 fn is_pinned(fields: &RecordFields) -> bool {
     find_metadata(fields, &["steward", "pinned"]) == Some(&Value::Bool(true))
-}
-
-/// The pages of these files, by file. All pages are gone through once.
-#[must_use]
-pub fn find_pages<'p, 'f>(
-    pages: &'p [WikiPage],
-    files: impl Iterator<Item = &'f str>,
-) -> BTreeMap<&'p str, &'p WikiPage> {
-    let files: BTreeSet<&str> = files.collect();
-    pages.iter().filter(|page| files.contains(page.file.as_str())).map(|page| (page.file.as_str(), page)).collect()
 }
 
 /// Reads a file as a page.
@@ -315,7 +315,7 @@ fn make_page(file: &str, document: Document, body: BodyFacts) -> Option<WikiPage
         document,
         body,
     };
-    Some(WikiPage(Arc::new(content)))
+    Some(WikiPage { keys: PageKeys::new(&content), content: Arc::new(content) })
 }
 
 /// Reports what the folder and the kind of a page say beside the manifest.

@@ -15,9 +15,9 @@ use super::MAX_PAGES;
 use super::claims::{PageBlock, PageClaims};
 use super::details::ClaimRecord;
 use super::manifest::EffectiveManifest;
-use super::names::name_page;
-use super::names::name_summary;
-use super::page::{WikiPage, find_pages};
+use super::names::{name_page, name_summary};
+use super::page::WikiPage;
+use super::page_keys::{FileKey, NameKey, find_pages};
 use super::page_text::SEE_ALSO;
 use super::plan::RunFile;
 use super::quote::QuoteFinder;
@@ -199,13 +199,11 @@ pub fn verify_run(input: &VerifyInput<'_>) -> RulesVerdict {
     RulesVerdict { verdict, findings, claims }
 }
 
-/// The pages as the run leaves them, by file. A wiki is large, so none is copied.
+/// The pages as the run leaves them: first those that it does not change. A wiki is large, so none is copied.
 fn list_pages_after<'a>(input: &VerifyInput<'a>, judged: &'a [JudgedPage<'a>]) -> Vec<&'a WikiPage> {
-    let files: BTreeSet<&str> = input.files.iter().map(|file| file.path.file()).collect();
-    let kept = input.pages.iter().filter(|page| !files.contains(page.file.as_str()));
-    let mut after: Vec<&WikiPage> = kept.chain(judged.iter().filter_map(|page| page.after.as_ref())).collect();
-    after.sort_by(|a, b| a.file.cmp(&b.file));
-    after
+    let changed: Vec<FileKey<'_>> = input.files.iter().map(|file| FileKey::new(file.path.file())).collect();
+    let kept = input.pages.iter().filter(|page| !changed.iter().any(|key| page.has_file(key)));
+    kept.chain(judged.iter().filter_map(|page| page.after.as_ref())).collect()
 }
 
 fn report(findings: &mut Vec<RunFinding>, file: &str, fault: RunFault, problem: String) {
@@ -214,20 +212,16 @@ fn report(findings: &mut Vec<RunFinding>, file: &str, fault: RunFault, problem: 
 
 /// Slugs that two pages would have, and references to pages that there are none of.
 fn check_names(judged: &[JudgedPage<'_>], after: &[&WikiPage], findings: &mut Vec<RunFinding>) {
-    let fold = |page: &WikiPage| page.slug.to_lowercase();
-    let mut files: BTreeMap<String, Vec<&str>> =
-        judged.iter().filter_map(|page| Some((fold(page.after.as_ref()?), Vec::new()))).collect();
-    for page in after {
-        if let Some(known) = files.get_mut(&fold(page)) {
-            known.push(&page.file);
-        }
-    }
-    let is_known = |slug: &str| after.iter().any(|page| page.slug == slug);
+    let is_known = |slug: &str| {
+        let key = NameKey::new(slug);
+        after.iter().any(|page| page.has_slug(&key) && page.slug == slug)
+    };
     for page in judged {
         let Some(read) = &page.after else { continue };
-        let others = files.get(&fold(read)).into_iter().flatten().filter(|file| **file != page.file);
-        for other in others {
-            report(findings, page.file, RunFault::DuplicateId, format!("{other} has the slug `{}` too", read.slug));
+        let key = NameKey::new(&read.slug);
+        for other in after.iter().filter(|other| other.has_slug(&key) && other.file != page.file) {
+            let problem = format!("{} has the slug `{}` too", other.file, read.slug);
+            report(findings, page.file, RunFault::DuplicateId, problem);
         }
         let old: BTreeSet<&str> =
             page.before.iter().flat_map(|it| &it.references).map(|(_, slug)| slug.as_str()).collect();

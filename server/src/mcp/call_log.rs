@@ -1,10 +1,12 @@
 //! The log of calls: `.steward/logs/mcp-<date>.jsonl`, one line for each call, refused ones too.
 //!
-//! A line holds no arguments and no content. It is opened, and there must be space, before a call runs; without a log no tool runs. The line is
-//! appended before the answer is sent.
+//! A line holds no arguments and no content, and at most 4 KiB, whatever a client sends. The log is opened, and there must be space, before a call
+//! runs; without a log no tool runs. The line is appended before the answer is sent. If that fails, the answer says so, and no tool runs until
+//! the line could be appended.
 
 use super::caller::McpCaller;
 use super::fence::FenceKey;
+use super::outside::escape_outside;
 use chrono::{DateTime, Utc};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
@@ -18,9 +20,21 @@ use steward_vault::files::root::VaultRoot;
 /// How the files of the log begin.
 pub(crate) const CALL_LOG: &str = "mcp";
 
-/// The longest name of a workspace that a line holds, in bytes, and of a client, in characters.
+/// The key of a notice in the metadata of an answer.
+pub(crate) const NOTICE_KEY: &str = "io.steward/notice";
+/// The notice of an answer whose line could not be appended.
+pub(crate) const LOG_INCOMPLETE: &str = "log_incomplete";
+/// The argument that names a run, and the field of an answer with its whole id.
+pub(super) const RUN_ID: &str = "run_id";
+
+/// The most characters of the parts of a line. All of them together take less than 4 KiB, also if each takes four bytes.
+const MAX_REQUEST_ID: usize = 64;
 const MAX_WORKSPACE: usize = 96;
+const MAX_TOOL: usize = 64;
+const MAX_RUN: usize = 40;
+const MAX_CALLER: usize = 160;
 const MAX_CLIENT: usize = 60;
+const MAX_PROTOCOL: usize = 40;
 
 /// A request that is under way.
 pub(crate) struct LoggedRequest<'a> {
@@ -35,6 +49,8 @@ pub(crate) struct LoggedRequest<'a> {
 pub(crate) struct LoggedCall<'a> {
     pub(crate) workspace: Option<&'a str>,
     pub(crate) tool: &'a str,
+    /// The run that the answer names, or else the arguments.
+    pub(crate) run_id: Option<&'a str>,
     /// An HMAC, by which the same call is recognised and none can be guessed.
     pub(crate) args_hash: String,
     /// `ok`, `refused:<code>`, `error:<code>` or `cancelled`.
@@ -44,16 +60,19 @@ pub(crate) struct LoggedCall<'a> {
 
 /// A line.
 #[derive(Serialize)]
-pub(crate) struct CallLine<'a> {
+pub(crate) struct CallLine {
     ts: DateTime<Utc>,
+    /// The id of the client's request.
     id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    workspace: Option<&'a str>,
-    tool: &'a str,
+    workspace: Option<String>,
+    tool: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_id: Option<String>,
     args_hash: String,
     latency_ms: u64,
     result: String,
-    caller: &'a str,
+    caller: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<String>,
     transport: &'static str,
@@ -72,23 +91,37 @@ impl<'a> LoggedRequest<'a> {
     }
 
     /// The line of the request, which has ended.
-    pub(crate) fn end(&self, call: LoggedCall<'a>) -> CallLine<'a> {
-        let LoggedCall { workspace, tool, args_hash, result, bytes } = call;
+    pub(crate) fn end(&self, call: LoggedCall<'_>) -> CallLine {
+        let LoggedCall { workspace, tool, run_id, args_hash, result, bytes } = call;
         CallLine {
             ts: self.ts,
-            id: self.context.id.to_string(),
-            workspace: workspace.filter(|name| name.len() <= MAX_WORKSPACE),
-            tool,
+            id: shorten_part(&self.context.id.to_string(), MAX_REQUEST_ID),
+            workspace: workspace.map(|name| shorten_part(name, MAX_WORKSPACE)),
+            tool: shorten_part(tool, MAX_TOOL),
+            run_id: run_id.map(|run| shorten_part(run, MAX_RUN)),
             args_hash,
             latency_ms: u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
             result,
-            caller: &self.caller.name,
-            client: self.context.client_info().map(|client| client.name.chars().take(MAX_CLIENT).collect()),
+            caller: shorten_part(&self.caller.name, MAX_CALLER),
+            client: self.context.client_info().map(|client| shorten_part(&client.name, MAX_CLIENT)),
             transport: self.transport,
-            protocol: self.context.protocol_version().map(|version| version.to_string()),
+            protocol: self.context.protocol_version().map(|it| shorten_part(it.as_str(), MAX_PROTOCOL)),
             bytes,
         }
     }
+}
+
+/// A part of a line: short, on one line, and with nothing hidden.
+pub(super) fn shorten_part(text: &str, most: usize) -> String {
+    // What is escaped takes more characters than before.
+    let beginning: String = text.chars().take(most).collect();
+    escape_outside(&beginning).replace(['\n', '\t'], " ").chars().take(most).collect()
+}
+
+/// What keeps the log from being complete; `None` if nothing does.
+#[must_use]
+pub fn find_call_log_fault(root: &VaultRoot) -> Option<String> {
+    DayLog::new(root.clone(), CALL_LOG).find_fault()
 }
 
 /// The calls since a moment, oldest first, as their lines in the log say.
@@ -133,5 +166,32 @@ mod tests {
         let hash = |value: Value| hash_arguments(&key, value.as_object().unwrap());
         assert_eq!(hash(json!({"a": 1, "b": {"c": 2, "d": 3}})), hash(json!({"b": {"d": 3, "c": 2}, "a": 1})));
         assert_ne!(hash(json!({"a": 1})), hash(json!({"a": 2})));
+    }
+
+    #[test]
+    fn a_line_has_at_most_4_kib_whatever_a_client_sends() {
+        for filler in ["\u{10ffff}", "\u{202e}", "\"", "\\", "\n", "é", "🦀"] {
+            let long = filler.repeat(10_000);
+            let part = |most: usize| Some(shorten_part(&long, most));
+            let line = CallLine {
+                ts: Utc::now(),
+                id: shorten_part(&long, MAX_REQUEST_ID),
+                workspace: part(MAX_WORKSPACE),
+                tool: shorten_part(&long, MAX_TOOL),
+                run_id: part(MAX_RUN),
+                args_hash: "0123456789ab".to_owned(),
+                latency_ms: u64::MAX,
+                result: "refused:workspace_not_accessible".to_owned(),
+                caller: shorten_part(&long, MAX_CALLER),
+                client: part(MAX_CLIENT),
+                transport: "command",
+                protocol: part(MAX_PROTOCOL),
+                bytes: u64::MAX,
+            };
+            let text = serde_json::to_string(&line).unwrap();
+            assert!(text.len() < 4096 && !text.contains('\u{202e}'), "{} bytes of {filler:?}", text.len());
+        }
+        assert_eq!(shorten_part("a\tb\u{202e}", 40), "a b\\u{202e}");
+        assert_eq!(shorten_part("a\u{202e}", 4).chars().count(), 4);
     }
 }

@@ -41,7 +41,8 @@ impl McpCaller {
         Self::new(caller.name.clone(), workspace, &limits.tools, limits.wiki.unwrap_or(granted), may_act)
     }
 
-    /// A caller with the toolsets that fit: whoever sees one wiki sees no tools of the whole vault.
+    /// A caller with the toolsets that fit: whoever sees one wiki sees no tools of the whole vault. Without the tools of the stewards they
+    /// resolve no action of a steward either, only runs of their own.
     #[must_use]
     pub fn new(name: String, workspace: Option<String>, tools: &[Toolset], wiki: WikiRight, may_act: bool) -> Self {
         let mut tools: BTreeSet<Toolset> = match tools {
@@ -51,6 +52,7 @@ impl McpCaller {
         if workspace.is_some() {
             tools.remove(&Toolset::Steward);
         }
+        let may_act = may_act && tools.contains(&Toolset::Steward);
         Self { name, workspace, tools, wiki, may_act }
     }
 
@@ -79,7 +81,14 @@ mod tests {
         let read = McpCaller::from_token(&caller(AccessScope::Read, TokenLimits::default()), None);
         assert_eq!((read.wiki, read.may_act, read.tools.len()), (WikiRight::Read, false, 2));
         let act = McpCaller::from_token(&caller(AccessScope::Act, TokenLimits::default()), Some("acme"));
-        assert_eq!((act.wiki, act.may_act), (WikiRight::Write, true));
+        assert_eq!(
+            (act.wiki, act.may_act),
+            (WikiRight::Write, false),
+            "whoever sees one wiki resolves no action of a steward"
+        );
+        let wiki = TokenLimits { tools: vec![Toolset::Wiki], ..TokenLimits::default() };
+        assert!(!McpCaller::from_token(&caller(AccessScope::Act, wiki), None).may_act);
+        assert!(McpCaller::from_token(&caller(AccessScope::Act, TokenLimits::default()), None).may_act);
         assert_eq!((act.workspace.as_deref(), act.tools), (Some("acme"), BTreeSet::from([Toolset::Wiki])));
         let writer = TokenLimits { wiki: Some(WikiRight::Write), ..TokenLimits::default() };
         let writer = McpCaller::from_token(&caller(AccessScope::Read, writer), None);

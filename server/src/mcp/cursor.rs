@@ -111,7 +111,17 @@ impl<'k> ListCursors<'k> {
 
     /// As many rows as fit, but one at least. `next` is where the list goes on after all of them.
     pub(crate) fn cut<R: Serialize>(&self, rows: Vec<ListRow<R>>, next: Option<String>) -> ListPart<R> {
-        let fitting = count_fitting(&rows.iter().map(|row| &row.row).collect::<Vec<_>>(), MAX_ROW_TOKENS);
+        self.cut_within(rows, next, MAX_ROW_TOKENS)
+    }
+
+    /// The same for a result that holds more than these rows, which may take so many tokens.
+    pub(crate) fn cut_within<R: Serialize>(
+        &self,
+        rows: Vec<ListRow<R>>,
+        next: Option<String>,
+        limit: usize,
+    ) -> ListPart<R> {
+        let fitting = count_fitting(&rows.iter().map(|row| &row.row).collect::<Vec<_>>(), limit);
         let fitting = fitting.max(1);
         let next = match rows.get(fitting) {
             Some(_) => rows.get(fitting - 1).map(|row| row.position.clone()),

@@ -5,7 +5,7 @@
 
 use super::admission::CallCost;
 use super::caller::McpCaller;
-use super::calls::run_call;
+use super::calls::{refuse_unknown, run_call};
 use super::client_log::ClientLog;
 use super::elicitation::{self, CallSeal, PersonChannel};
 use super::http::AddressedWiki;
@@ -148,7 +148,10 @@ impl ServerHandler for McpHandler {
         let is_there = |tool: &&ToolDefinition| tool.check_visibility(&caller) != ToolVisibility::Absent;
         let Some(tool) = all_tools().filter(is_there).find(|tool| tool.name == request.name) else {
             let names = all_tools().filter(is_there).map(|tool| tool.name).collect::<Vec<_>>().join(", ");
-            return Err(ErrorData::invalid_params(format!("there is no such tool; there are {names}"), None));
+            let error = ErrorData::invalid_params(format!("there is no such tool; there are {names}"), None);
+            let arguments = request.arguments.unwrap_or_default();
+            let call = ToolCall { vault: Arc::clone(&self.vault), caller, arguments };
+            return Err(refuse_unknown(&request.name, &call, error, &context, self.transport));
         };
         let call =
             ToolCall { vault: Arc::clone(&self.vault), caller, arguments: request.arguments.unwrap_or_default() };

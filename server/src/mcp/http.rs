@@ -3,7 +3,7 @@
 //! Every request carries a token and passes the checks of all interfaces before: host, caller, rate, scope. A cookie is not taken. Clients of the
 //! older protocol have sessions; a session belongs to the caller who began it and to its address, and a stream reports to it what changes.
 
-mod bodies;
+pub(super) mod bodies;
 mod sessions;
 mod streams;
 

@@ -9,8 +9,9 @@ mod list;
 pub(crate) mod uri;
 
 use super::admission::CallCost;
-use super::call_log::{LoggedCall, LoggedRequest, hash_arguments};
+use super::call_log::{LoggedCall, LoggedRequest, NOTICE_KEY, hash_arguments};
 use super::caller::McpCaller;
+use super::calls::{describe_notice, report_missing_line};
 use super::error::{ERROR_KEY, ToolError, ToolErrorCode};
 use super::requests::run_request;
 use super::vault::McpVault;
@@ -82,6 +83,7 @@ pub(crate) async fn read_resource(
     let line = LoggedCall {
         workspace: resource.as_ref().and_then(ResourceUri::workspace),
         tool: READ,
+        run_id: None,
         args_hash: hash_arguments(&vault.fences, &arguments),
         result: match &read {
             Ok(_) => "ok".to_owned(),
@@ -89,10 +91,13 @@ pub(crate) async fn read_resource(
         },
         bytes: read.as_ref().map_or(0, count_bytes),
     };
-    log.append(&request.end(line)).map_err(|e| ToolError::without_log(&e).into_protocol_error())?;
+    let appended = log.append_or_owe(&request.end(line)).inspect_err(report_missing_line);
     let mut result = ReadResourceResult::new(vec![read?]);
     result.ttl_ms = Some(RESOURCE_TTL_MS);
     result.cache_scope = Some(CacheScope::Private);
+    if appended.is_err() {
+        result.meta.get_or_insert_default().0.insert(NOTICE_KEY.to_owned(), describe_notice());
+    }
     Ok(result)
 }
 

@@ -41,6 +41,7 @@ const CONFIRM: ToolKind = ToolKind { cost: CallCost::Light, needs_person: true, 
 const STOP: ToolKind = ToolKind { need: ToolNeed::WriteOrAct, read_only: false, for_writers: true, ..READ_STEWARD };
 
 pub(crate) use completed::{list_action_ids, list_matter_names};
+pub(crate) use wiki_runs::find_card_address;
 
 /// The tools, in the order of the list.
 pub(crate) const STEWARD_TOOLS: &[ToolDefinition] = &[

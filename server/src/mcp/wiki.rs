@@ -5,6 +5,7 @@
 mod delete;
 mod eval;
 mod events;
+mod excerpt;
 mod follow;
 mod git_blame;
 mod git_log;

@@ -35,10 +35,10 @@ pub(crate) use events::{ListedEvent, read_stream_event};
 pub(crate) use index::fill_index;
 pub(crate) use index::{NoteMapping, WikiIndex};
 pub use page::{WikiClaimView, WikiPageView, find_wiki_page};
-pub(crate) use run::list_run_lines;
 pub use run::{
     DiffSide, RunDiffLine, WikiRunFile, WikiRunRow, WikiRunView, find_wiki_run, list_wiki_runs, shorten_run,
 };
+pub(crate) use run::{list_named_runs, list_run_lines};
 pub use sources::{WikiSourceRow, WikiSourceState, list_wiki_sources};
 
 /// The most pages that a search shows.

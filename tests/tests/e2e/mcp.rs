@@ -297,7 +297,7 @@ async fn what_cannot_be_answered_says_how_to_ask_and_every_call_is_in_the_log() 
         (
             "follow",
             json!({"workspace": "allotment", "from_page": "wiki/concepts/stopcock.md", "footnote_id": "c00000000"}),
-            "Its footnotes are: c",
+            " footnotes⟧\nc",
         ),
         ("search", json!({"workspace": "allotment", "query": "", "unknown": 1}), "unknown field `unknown`"),
         (

@@ -1,9 +1,10 @@
 //! Logs with a file for each day: `.steward/logs/<name>-<date>.jsonl`, one JSON value on each line.
 //!
-//! Only their owner can read them. The date is that of UTC, and a file is removed after 30 days. Several processes may append to one file: a line is
-//! one write, and one that a crash cut off stays alone.
+//! Only their owner can read them. The date is that of UTC. A file is removed after 30 days, or earlier if all files together have more than 200 MB.
+//! Several processes may append to one file: a line is one write, and one that a crash cut off stays alone. A line that could not be appended is
+//! owed: it is appended before the file can be opened again.
 
-use crate::files::disk::measure_space;
+use crate::files::disk::{check_writable, measure_space};
 use crate::files::durable;
 use crate::files::root::{OWN_FOLDER, VaultRoot};
 use cap_std::fs::{Dir, OpenOptions};
@@ -13,12 +14,17 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The folder of the logs, in our own folder.
 const LOGS: &str = "logs";
 const LOCK: &str = "lock";
 /// How long a log is kept, in days.
 const KEEP_DAYS: i64 = 30;
+/// How much all files of a log may have together, in bytes: 200 MB are some hundred thousand lines. The file of the day stays, whatever it has.
+const KEEP_BYTES: u64 = 200_000_000;
+/// After how many new bytes the files are measured again: 1 MiB, so that it costs nothing for a single line.
+const MEASURE_INTERVAL: u64 = 1024 * 1024;
 /// The least space that must be free before something is done that is to be logged: some thousand lines.
 const LEAST_FREE_BYTES: u64 = 1024 * 1024;
 
@@ -27,22 +33,29 @@ const LEAST_FREE_BYTES: u64 = 1024 * 1024;
 pub struct DayLog {
     root: VaultRoot,
     name: &'static str,
+    keep_bytes: u64,
+    /// Lines that could not be appended. All clones share them.
+    owed: Arc<Mutex<Vec<Vec<u8>>>>,
 }
 
 /// The file of one day, opened for lines.
 #[derive(Debug)]
-pub struct OpenDayLog(File);
+pub struct OpenDayLog {
+    file: File,
+    day: NaiveDate,
+    log: DayLog,
+}
 
 impl DayLog {
     #[must_use]
     pub fn new(root: VaultRoot, name: &'static str) -> Self {
-        Self { root, name }
+        Self { root, name, keep_bytes: KEEP_BYTES, owed: Arc::default() }
     }
 
-    /// Opens the file of a day, and makes it if it is missing. Files of days that are long past are removed then.
+    /// Opens the file of a day, and makes it if it is missing. Files of days that are long past are removed then. What is owed is appended.
     ///
     /// # Errors
-    /// The file cannot be opened or is none, or the disk is full.
+    /// The file cannot be opened or is none, the disk is full, or a line that is owed cannot be appended yet.
     pub fn open(&self, at: DateTime<Utc>) -> io::Result<OpenDayLog> {
         let dir = self.root.make_own_folder(Some(LOGS))?;
         if measure_space(&self.root.path().join(OWN_FOLDER)).is_some_and(|space| space.free_bytes < LEAST_FREE_BYTES) {
@@ -55,8 +68,40 @@ impl DayLog {
             Ok(_) => {}
             Err(e) => return Err(e),
         }
-        let file = dir.open_with(name, OpenOptions::new().read(true).append(true))?;
-        Ok(OpenDayLog(file.into_std()))
+        let file = dir.open_with(name, OpenOptions::new().read(true).append(true))?.into_std();
+        let mut opened = OpenDayLog { file, day: at.date_naive(), log: self.clone() };
+        opened.append_owed(&dir)?;
+        Ok(opened)
+    }
+
+    /// What keeps the log from being complete, with the fix; `None` if nothing does.
+    #[must_use]
+    pub fn find_fault(&self) -> Option<String> {
+        let dir = match self.root.find_own_folder(Some(LOGS)) {
+            Ok(dir) => dir?,
+            Err(e) => return Some(format!("{OWN_FOLDER}/{LOGS}: {e}")),
+        };
+        if let Err(e) = check_writable(&self.root.path().join(OWN_FOLDER).join(LOGS)) {
+            return Some(e.to_string());
+        }
+        let mark = self.name_mark();
+        dir.symlink_metadata(&mark).ok()?;
+        Some(format!(
+            "a call has no line yet, because writing failed. The process that served it adds the line before its next call. If that process has ended, the line is lost: remove {OWN_FOLDER}/{LOGS}/{mark}"
+        ))
+    }
+
+    /// Keeps a line until it can be appended.
+    fn owe(&self, line: Vec<u8>) {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+        // A full disk may not take the mark either; then a check finds the disk itself.
+        let dir = self.root.make_own_folder(Some(LOGS));
+        let _ = dir.and_then(|dir| durable::replace_private_file(&dir, &self.name_mark(), b""));
+    }
+
+    /// The file that says that lines are owed.
+    fn name_mark(&self) -> String {
+        format!("{}-incomplete", self.name)
     }
 
     /// Makes the file of a day, unless another process does.
@@ -66,7 +111,7 @@ impl DayLog {
         if dir.symlink_metadata(name).is_ok() {
             return Ok(());
         }
-        self.remove_old(dir, at)?;
+        self.remove_old(dir, at.date_naive())?;
         durable::replace_private_file(dir, name, b"")?;
         durable::sync_folder(dir)
     }
@@ -107,11 +152,17 @@ impl DayLog {
         format!("{}-{day}.jsonl", self.name)
     }
 
-    /// Removes the files of days that are long past.
-    fn remove_old(&self, dir: &Dir, now: DateTime<Utc>) -> io::Result<()> {
-        for day in self.list_days(dir)? {
-            if now.date_naive() - day > TimeDelta::days(KEEP_DAYS) {
-                durable::remove_file(dir, self.name_file(day))?;
+    /// Removes the files of days that are long past, and the oldest of the others while all together are too large.
+    fn remove_old(&self, dir: &Dir, today: NaiveDate) -> io::Result<()> {
+        let mut days = self.list_days(dir)?;
+        days.sort_unstable_by_key(|day| std::cmp::Reverse(*day));
+        let mut bytes = 0_u64;
+        for day in days {
+            let name = self.name_file(day);
+            bytes = bytes.saturating_add(dir.symlink_metadata(&name).map_or(0, |meta| meta.len()));
+            let is_recent = today - day <= TimeDelta::days(KEEP_DAYS) && bytes <= self.keep_bytes;
+            if day < today && !is_recent {
+                durable::remove_file(dir, name)?;
             }
         }
         Ok(())
@@ -124,17 +175,59 @@ impl OpenDayLog {
     /// # Errors
     /// It cannot be written.
     pub fn append<T: Serialize>(&mut self, line: &T) -> io::Result<()> {
-        let mut text = serde_json::to_vec(line)?;
-        text.push(b'\n');
+        self.append_text(&serde_json::to_vec(line)?)
+    }
+
+    /// As [`Self::append`]; a line that cannot be written is owed. Until it is written, the file cannot be opened again.
+    ///
+    /// # Errors
+    /// It cannot be written now.
+    pub fn append_or_owe<T: Serialize>(&mut self, line: &T) -> io::Result<()> {
+        let line = serde_json::to_vec(line)?;
+        let appended = self.append_text(&line);
+        if appended.is_err() {
+            self.log.owe(line);
+        }
+        appended
+    }
+
+    /// Appends the lines that are owed, the oldest first.
+    fn append_owed(&mut self, dir: &Dir) -> io::Result<()> {
+        let owed = Arc::clone(&self.log.owed);
+        let mut owed = owed.lock().unwrap_or_else(PoisonError::into_inner);
+        if owed.is_empty() {
+            return Ok(());
+        }
+        while let Some(line) = owed.first() {
+            self.append_text(line)?;
+            owed.remove(0);
+        }
+        // A mark that stays is reported once more than necessary.
+        let _ = durable::remove_file(dir, self.log.name_mark());
+        Ok(())
+    }
+
+    fn append_text(&mut self, line: &[u8]) -> io::Result<()> {
+        let size = self.file.seek(SeekFrom::End(0))?;
         let mut last = [b'\n'];
-        if self.0.seek(SeekFrom::End(0))? > 0 {
-            self.0.seek(SeekFrom::End(-1))?;
-            self.0.read_exact(&mut last)?;
+        if size > 0 {
+            self.file.seek(SeekFrom::End(-1))?;
+            self.file.read_exact(&mut last)?;
         }
+        let mut text = Vec::with_capacity(line.len() + 2);
         if last != [b'\n'] {
-            text.insert(0, b'\n');
+            text.push(b'\n');
         }
-        self.0.write_all(&text)
+        text.extend_from_slice(line);
+        text.push(b'\n');
+        self.file.write_all(&text)?;
+        if size / MEASURE_INTERVAL != (size + text.len() as u64) / MEASURE_INTERVAL
+            && let Ok(Some(dir)) = self.log.root.find_own_folder(Some(LOGS))
+        {
+            // The line is written. What is not removed now is removed later.
+            let _ = self.log.remove_old(&dir, self.day);
+        }
+        Ok(())
     }
 
     /// Waits until what was appended outlives a power cut.
@@ -142,7 +235,7 @@ impl OpenDayLog {
     /// # Errors
     /// The disk refuses it.
     pub fn sync(&self) -> io::Result<()> {
-        self.0.sync_all()
+        self.file.sync_all()
     }
 }
 
@@ -179,5 +272,54 @@ mod tests {
         std::fs::write(logs.join("calls-2026-11-22.jsonl"), "2\n{\"cut").unwrap();
         std::fs::write(logs.join("others-2026-11-22.jsonl"), "7\n").unwrap();
         assert_eq!(log.read_lines(day("2026-11-22")).unwrap(), [2, 3]);
+    }
+
+    #[test]
+    fn the_oldest_files_go_first_when_all_are_too_large_and_that_of_the_day_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = DayLog { keep_bytes: 100, ..DayLog::new(VaultRoot::open(dir.path()).unwrap(), "calls") };
+        let at = |day: &str| format!("2026-11-{day}T09:00:00Z").parse::<DateTime<Utc>>().unwrap();
+        log.open(at("01")).unwrap();
+        let logs = dir.path().join(".steward/logs");
+        let list = || {
+            let mut names: Vec<String> = std::fs::read_dir(&logs)
+                .unwrap()
+                .filter_map(|entry| entry.unwrap().file_name().into_string().ok())
+                .filter_map(|name| Some(name.strip_prefix("calls-2026-11-")?.strip_suffix(".jsonl")?.to_owned()))
+                .collect();
+            names.sort();
+            names
+        };
+        for (day, size) in [("17", 40), ("18", 70), ("19", 50), ("20", 40)] {
+            std::fs::write(logs.join(format!("calls-2026-11-{day}.jsonl")), "x".repeat(size)).unwrap();
+        }
+        let mut today = log.open(at("21")).unwrap();
+        assert_eq!(list(), ["19", "20", "21"]);
+        today.append(&"x".repeat(1024 * 1024)).unwrap();
+        assert_eq!(list(), ["21"]);
+        log.open("2027-01-01T09:00:00Z".parse().unwrap()).unwrap();
+        assert!(list().is_empty(), "it is older than 30 days");
+    }
+
+    #[test]
+    fn a_line_that_could_not_be_appended_comes_before_any_other_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = DayLog::new(VaultRoot::open(dir.path()).unwrap(), "calls");
+        assert_eq!(log.find_fault(), None, "there is no folder yet");
+        let at: DateTime<Utc> = "2026-11-22T09:00:00Z".parse().unwrap();
+        log.open(at).unwrap().append_or_owe(&1).unwrap();
+        assert_eq!(log.find_fault(), None);
+        // Nothing can be written to a file that is open for reading.
+        let path = dir.path().join(".steward/logs/calls-2026-11-22.jsonl");
+        let mut broken = log.open(at).unwrap();
+        broken.file = File::open(path).unwrap();
+        assert!(broken.append_or_owe(&2).is_err() && broken.append_or_owe(&3).is_err());
+        let logs = log.root.find_own_folder(Some(LOGS)).unwrap().unwrap();
+        assert!(broken.append_owed(&logs).is_err());
+        let fault = log.find_fault().unwrap();
+        assert!(fault.contains(".steward/logs/calls-incomplete"), "{fault}");
+        log.clone().open(at).unwrap().append(&4).unwrap();
+        assert_eq!(log.read_lines(at.date_naive()).unwrap(), [1, 2, 3, 4]);
+        assert_eq!(log.find_fault(), None);
     }
 }

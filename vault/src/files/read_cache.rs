@@ -4,7 +4,7 @@
 //! read is not kept: the clock of a file system is coarse, and a second change could bear the same time. What is kept is never
 //! proof: a commit compares the bytes of each file that it changes.
 
-use crate::wiki::folder::{FileStat, PageFacts, WatchedWiki, WikiSnapshot};
+use crate::wiki::folder::{FileStat, PageFacts, WatchedWiki, WikiContents, WikiSnapshot};
 use cap_std::fs::{Metadata, MetadataExt};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,16 +66,24 @@ pub(crate) struct KeptWiki {
     bytes: usize,
     /// The files as they were listed then, if nothing that was read had changed a moment before.
     snapshot: Option<Arc<WikiSnapshot>>,
+    /// All that was read of these files.
+    contents: Option<Arc<WikiContents>>,
 }
 
 impl KeptWiki {
-    pub(crate) fn new(snapshot: Option<&Arc<WikiSnapshot>>) -> Self {
-        Self { snapshot: snapshot.cloned(), ..Self::default() }
+    pub(crate) fn new(snapshot: &Arc<WikiSnapshot>) -> Self {
+        Self { snapshot: Some(Arc::clone(snapshot)), ..Self::default() }
     }
 
-    /// Whether all of it was read of these very files.
-    pub(crate) fn is_of(&self, snapshot: &Arc<WikiSnapshot>) -> bool {
-        self.snapshot.as_ref().is_some_and(|known| Arc::ptr_eq(known, snapshot))
+    /// What was read of these very files.
+    pub(crate) fn find_contents(&self, snapshot: &Arc<WikiSnapshot>) -> Option<Arc<WikiContents>> {
+        let known = self.snapshot.as_ref().filter(|known| Arc::ptr_eq(known, snapshot));
+        known.and(self.contents.clone())
+    }
+
+    /// Adds all that was read, unless a file changed a moment ago or a part of it is not kept.
+    pub(crate) fn add_contents(&mut self, contents: &Arc<WikiContents>) {
+        self.contents = self.snapshot.as_ref().map(|_| Arc::clone(contents));
     }
 
     /// What was read of a page that is as it was then.

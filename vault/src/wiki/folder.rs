@@ -22,6 +22,7 @@ use rustix::fs::OFlags;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use steward_domain::wiki::finding::{FindingCode, Severity, WikiFinding};
 use steward_domain::wiki::page::{PageReading, WikiPage, may_be_page, names_a_page, read_page};
 use steward_domain::wiki::registry::{SourceProvenance, WikiSource};
@@ -136,30 +137,42 @@ impl WikiFolder {
     /// Reads everything.
     #[must_use]
     pub fn read(&self) -> WikiContents {
-        self.read_all(None)
+        let mut findings = Vec::new();
+        let files = self.list_entries(ListingDepth::Metadata, &mut findings).0;
+        self.read_listed(&files, findings, &KeptWiki::default(), &mut KeptWiki::default())
     }
 
-    /// Reads everything, but for pages and sources that are as they were when they were read last.
-    pub(crate) fn read_changed(&self, cache: &ReadCache) -> WikiContents {
-        self.read_all(Some(cache))
+    /// Reads everything, but for pages and sources that are as they were when they were read last. If no file changed, it is what
+    /// was read then.
+    pub(crate) fn read_changed(&self, cache: &ReadCache) -> Arc<WikiContents> {
+        let (snapshot, known) = (self.look(cache), cache.find(&self.path));
+        if let Some(contents) = known.find_contents(&snapshot) {
+            return contents;
+        }
+        let mut kept = KeptWiki::new(&snapshot);
+        let read = self.read_listed(&snapshot.files, snapshot.findings.clone(), &known, &mut kept);
+        let contents = Arc::new(read);
+        // A failure may be over in a moment, and a source without a registry may fail unseen.
+        let is_failure = |finding: &WikiFinding| finding.severity == Severity::Error;
+        if contents.has_registry && !contents.findings.iter().any(is_failure) {
+            kept.add_contents(&contents);
+        }
+        cache.keep(&self.path, kept);
+        contents
     }
 
-    fn read_all(&self, cache: Option<&ReadCache>) -> WikiContents {
-        let mut wiki = WikiContents::default();
-        let (snapshot, listed) = match cache {
-            Some(cache) => (Some(self.look(cache)), Vec::new()),
-            None => (None, self.list_entries(ListingDepth::Metadata, &mut wiki.findings).0),
-        };
-        let files = snapshot.as_ref().map_or(&listed, |snapshot| &snapshot.files);
-        wiki.findings.extend(snapshot.iter().flat_map(|snapshot| snapshot.findings.iter().cloned()));
+    fn read_listed(
+        &self,
+        files: &[ListedFile],
+        findings: Vec<WikiFinding>,
+        known: &KeptWiki,
+        kept: &mut KeptWiki,
+    ) -> WikiContents {
+        let mut wiki = WikiContents { findings, ..WikiContents::default() };
         let candidates: Vec<&ListedFile> = files.iter().filter(|file| may_be_page(&file.path)).collect();
-        let known = cache.map(|cache| cache.find(&self.path)).unwrap_or_default();
-        // What was read of the very same files is kept already.
-        let is_new = snapshot.as_ref().is_some_and(|snapshot| !known.is_of(snapshot));
-        let mut kept = KeptWiki::new(snapshot.as_ref());
-        let pages = map_in_threads(&candidates, |file| self.read_unless_known(file, &known));
+        let pages = map_in_threads(&candidates, |file| self.read_unless_known(file, known));
         for (file, (read, stamp)) in candidates.iter().zip(pages) {
-            if let Some(stamp) = stamp.filter(|_| is_new) {
+            if let Some(stamp) = stamp {
                 kept.add_page(&file.path, stamp, &read);
             }
             wiki.pages.extend(read.page);
@@ -170,10 +183,7 @@ impl WikiFolder {
             wiki.findings.push(report("", FindingCode::EntryInvalid, &problem, "divide the wiki"));
         }
         wiki.files = files.iter().map(|file| file.path.clone()).collect();
-        self.read_sources(&mut wiki, files, &known, &mut kept);
-        if let Some(cache) = cache.filter(|_| is_new) {
-            cache.keep(&self.path, kept);
-        }
+        self.read_sources(&mut wiki, files, known, kept);
         self.read_rendered(&mut wiki);
         wiki
     }

@@ -3,23 +3,32 @@
 //! Its changes are kept as they were made, and its pages are what they give on the wiki as it is. Each change is durable before it is
 //! answered. Only who began a run goes on with it, and nothing outside of the folder of the run is written.
 
+mod author;
+mod deadline;
+mod lines;
 mod outcome;
 mod stage;
 
+pub use author::is_written_for;
+pub use lines::is_under_way;
+pub(crate) use lines::{GuardianLine, count_judged_submissions};
 pub use outcome::{GuardianError, StagedPage, Submission};
 
 use crate::files::root::VaultRoot;
+use crate::wiki::folder::WikiFolder;
 use crate::wiki::ingest::read_source;
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::{ASSISTANT_WRITER, RunMeta, RunState, StagedRun, StagedRunError, StagedRuns};
-use crate::wiki::state::ReadWiki;
-use chrono::{DateTime, TimeDelta, Utc};
+use crate::wiki::state::{ReadWiki, ReadWikiError};
+use chrono::{DateTime, Utc};
+use deadline::{NOT_IN_TIME, is_late};
+use lines::{count_submissions, is_submitted};
 use outcome::describe_page;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::plain_text::to_one_line;
 use steward_domain::time::format_millis;
+use steward_domain::wiki::LOG_FILE;
 use steward_domain::wiki::names::name_summary;
 use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::registry::list_replaced;
@@ -30,35 +39,13 @@ use steward_domain::wiki::writer::draft::{PageChange, RunDraft};
 use steward_domain::wiki::writer::refusal::{DraftFault, DraftRefusal};
 use steward_domain::wiki::writer::related::find_related;
 
-/// How long a run stays open that is not submitted.
-const OPEN_LIMIT: TimeDelta = TimeDelta::hours(24);
-/// How long it stays open after something was found.
-const REVISION_LIMIT: TimeDelta = TimeDelta::minutes(60);
 /// How often a run may be submitted: as often as a verifier looks at what any writer made.
-pub const MAX_SUBMISSIONS: usize = MAX_LOOPS as usize;
+const MAX_SUBMISSIONS: usize = MAX_LOOPS as usize;
 /// The most changes of a run, and their most bytes: far more than 15 pages need.
 const MAX_CHANGES: usize = 300;
 const MAX_CHANGE_BYTES: usize = 4 * 1024 * 1024;
 /// The longest subject of the log, in characters.
 const MAX_SUBJECT: usize = 200;
-
-/// What happened to a run of an assistant.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum GuardianLine {
-    Change {
-        change: PageChange,
-    },
-    Submitted {
-        at: DateTime<Utc>,
-        subject: String,
-        keeps: Vec<PageChange>,
-    },
-    /// Something was found, and the assistant may correct it.
-    Reopened {
-        at: DateTime<Utc>,
-    },
-}
 
 /// What an assistant wants to begin.
 #[derive(Clone, Copy, Debug)]
@@ -168,14 +155,19 @@ impl GuardianSession {
     /// Whether the run was submitted and is not open again.
     #[must_use]
     pub fn is_submitted(&self) -> bool {
-        let last = self.lines.iter().rev().find(|line| !matches!(line, GuardianLine::Change { .. }));
-        matches!(last, Some(GuardianLine::Submitted { .. }))
+        is_submitted(&self.lines)
     }
 
-    /// How often it was submitted.
+    /// How often it was submitted, also in vain. Each submission has a workflow of its own.
     #[must_use]
     pub fn count_submissions(&self) -> usize {
-        self.lines.iter().filter(|line| matches!(line, GuardianLine::Submitted { .. })).count()
+        count_submissions(&self.lines)
+    }
+
+    /// Whether it may be submitted once more.
+    #[must_use]
+    pub fn has_submissions_left(&self) -> bool {
+        count_judged_submissions(&self.lines) < MAX_SUBMISSIONS
     }
 
     fn check_open(&self, now: DateTime<Utc>) -> Result<(), GuardianError> {
@@ -187,14 +179,9 @@ impl GuardianSession {
         if self.is_submitted() {
             return Err(closed("it was submitted".to_owned()));
         }
-        let reopened = self.lines.iter().rev().find_map(|line| match line {
-            GuardianLine::Reopened { at } => Some(*at),
-            GuardianLine::Change { .. } | GuardianLine::Submitted { .. } => None,
-        });
-        let end = reopened.map_or(self.run.meta.began + OPEN_LIMIT, |at| at + REVISION_LIMIT);
-        if now >= end {
-            self.end_open(now, "nobody submitted it in time")?;
-            return Err(closed("nobody submitted it in time, so it is abandoned".to_owned()));
+        if is_late(&self.root, self.run.meta.began, &self.lines, now) {
+            self.end_open(now, NOT_IN_TIME)?;
+            return Err(closed(format!("{NOT_IN_TIME}, so it is abandoned")));
         }
         Ok(())
     }
@@ -221,11 +208,14 @@ impl GuardianSession {
     /// [`GuardianError`]; the run is as it was.
     pub fn change(&mut self, change: &PageChange, base: Option<&str>) -> Result<StagedPage, GuardianError> {
         self.check_room(change)?;
+        self.check_link(change.file())?;
         let staged = self.replay(Some(change), |draft| {
             if let Some(base) = base {
                 check_base(draft, change.file(), base)?;
             }
             let file = draft.apply_change(change, true)?;
+            // A new page may go to the folder of its kind.
+            self.check_link(&file)?;
             Ok::<_, GuardianError>(describe_page(draft, &self.wiki.state.pages, &file))
         })??;
         let line = GuardianLine::Change { change: change.clone() };
@@ -244,6 +234,17 @@ impl GuardianSession {
             return Err(DraftRefusal::new(DraftFault::QuotaReached, text).into());
         }
         Ok(())
+    }
+
+    /// Checks that a file is no symbolic link and leads through none: what lies behind one is no part of the wiki.
+    fn check_link(&self, file: &str) -> Result<(), GuardianError> {
+        let folder = &self.run.meta.folder;
+        let opened = WikiFolder::open(&self.root.path().join(folder));
+        let opened = opened.map_err(|source| WikiRunError::from(ReadWikiError::Io { path: folder.clone(), source }))?;
+        match opened.leads_through_link(file) {
+            true => Err(GuardianError::Link { file: file.to_owned() }),
+            false => Ok(()),
+        }
     }
 
     /// The files of pages that the source of the run should touch, the best first.
@@ -286,10 +287,11 @@ impl GuardianSession {
     /// # Errors
     /// [`GuardianError`]; the run stays open.
     pub fn submit(&mut self, submission: &Submission<'_>, now: DateTime<Utc>) -> Result<(), GuardianError> {
-        if self.count_submissions() >= MAX_SUBMISSIONS {
+        if !self.has_submissions_left() {
             let reason = format!("it was submitted {MAX_SUBMISSIONS} times");
             return Err(GuardianError::Closed { run: self.run.meta.run.clone(), reason });
         }
+        self.check_link(LOG_FILE)?;
         self.check_touched(submission)?;
         if let Some(keep) = submission.keeps.iter().find(|keep| !self.has_page(keep)) {
             let text = format!("error: there is no page {}", keep.file());
@@ -313,7 +315,18 @@ impl GuardianSession {
     /// # Errors
     /// [`StagedRunError::Io`].
     pub fn reopen(&mut self, now: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
-        let line = GuardianLine::Reopened { at: now };
+        self.open_again(GuardianLine::Reopened { at: now, unsent: false }, now, reason)
+    }
+
+    /// Takes back a submission that reached nobody. The run is open as before: the submission does not count, and the deadline stays.
+    ///
+    /// # Errors
+    /// [`StagedRunError::Io`].
+    pub fn withdraw_submission(&mut self, now: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
+        self.open_again(GuardianLine::Reopened { at: now, unsent: true }, now, reason)
+    }
+
+    fn open_again(&mut self, line: GuardianLine, now: DateTime<Utc>, reason: &str) -> Result<(), StagedRunError> {
         self.run.append_change(&line)?;
         self.lines.push(line);
         self.run.set_status(RunState::Pending, now, reason)

@@ -68,6 +68,14 @@ impl VaultWriter {
         self.end_run(run, RunStatus::new(RunState::Abandoned, at, reason))
     }
 
+    /// Ends a run because its assistant gives it up after it was submitted.
+    ///
+    /// # Errors
+    /// As [`VaultWriter::reject_run`].
+    pub fn withdraw_run(&self, run: &StagedRun, at: DateTime<Utc>, reason: Option<&str>) -> Result<(), StagedRunError> {
+        self.abandon_run(run, at, &format!("its assistant gave it up{}", add_reason(reason)))
+    }
+
     fn end_run(&self, run: &StagedRun, status: RunStatus) -> Result<(), StagedRunError> {
         // A person may have ended it meanwhile.
         let known = run.read_status().ok().flatten().filter(|known| find_end(known).is_some());

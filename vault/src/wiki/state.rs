@@ -30,8 +30,7 @@ use steward_domain::wiki::{
 /// A wiki that was read.
 pub struct ReadWiki {
     pub state: WikiState,
-    /// Everything but the pages, which are in `state`.
-    pub contents: WikiContents,
+    pub contents: Arc<WikiContents>,
     pub unreadable: Vec<UnreadablePage>,
     /// `None` if nobody has accepted the wiki.
     pub accepted: Option<AcceptedFiles>,
@@ -159,8 +158,8 @@ pub fn read_wiki(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadWiki,
     };
     let failed = |source| ReadWikiError::Io { path: folder.to_owned(), source };
     let opened = WikiFolder::open(&root.path().join(folder)).map_err(failed)?;
-    let mut contents = opened.read_changed(root.read_cache());
-    let pages = std::mem::take(&mut contents.pages);
+    let contents = opened.read_changed(root.read_cache());
+    let pages = contents.pages.clone();
     let broken = contents.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let mut broken: Vec<&String> = broken.map(|finding| &finding.file).filter(|file| may_be_page(file)).collect();
     broken.retain(|file| pages.iter().all(|page| page.file != **file));

@@ -3,15 +3,19 @@
 //! Pages and sources are read from their files, and runs from their audit records. Nothing is changed here.
 
 mod past;
+mod replaced;
 
-use crate::files::root::VaultRoot;
+use crate::files::root::{VaultRoot, VaultRootError};
 use crate::index::{Index, IndexError};
 use crate::wiki::folder::{WikiContents, WikiFolder};
 use crate::wiki::quotes::{CheckedAnchor, SourceTexts};
 use crate::wiki::runs::{list_runs, read_run};
 use chrono::{DateTime, Utc};
+use replaced::list_replacements;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
+use steward_domain::action::plan::ContentHash;
+use steward_domain::record::path::RecordPath;
 use steward_domain::wiki::claims::{self, Claim, read_claims};
 use steward_domain::wiki::details::ClaimChange;
 use steward_domain::wiki::finding::FindingCode;
@@ -19,6 +23,8 @@ use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::quote::{Anchor, is_quote_label};
 use steward_domain::wiki::run::RunId;
 use steward_domain::wiki::search::{PageFilter, search_pages, split_words};
+
+pub use replaced::Replacement;
 
 /// The most pages that words find.
 const MAX_FOUND: usize = 5;
@@ -66,11 +72,27 @@ pub struct ClaimEvent {
     pub is_reworded: bool,
 }
 
+/// A question about a wiki.
+#[derive(Clone, Copy, Debug)]
+pub struct WhyQuestion<'a> {
+    /// What names a claim, a page, a tag, a source or words, in this order.
+    pub what: &'a str,
+    /// Claims alone that a run made from this moment on.
+    pub since: Option<DateTime<Utc>>,
+    /// As runs had left the pages at this moment.
+    pub until: Option<DateTime<Utc>>,
+    /// Whether the answer also lists what stood there before.
+    pub include_history: bool,
+}
+
 /// The answer to a question about a wiki.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WhyReport {
     pub match_type: MatchType,
     pub claims: Vec<ExplainedClaim>,
+    /// What stood there before, oldest first, if the question asks for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<Replacement>,
 }
 
 /// The pages among which a question is answered.
@@ -82,8 +104,7 @@ pub struct WhyPages {
 
 impl WhyPages {
     /// Reads all pages.
-    #[must_use]
-    pub fn read_all(folder: &WikiFolder, what: &str) -> Self {
+    fn read_all(folder: &WikiFolder, what: &str) -> Self {
         let contents = folder.read();
         let hits = search_pages(&contents.pages, what, &PageFilter::default(), MAX_FOUND);
         Self { contents, best: hits.into_iter().map(|hit| hit.file).collect() }
@@ -116,11 +137,31 @@ impl WhyPages {
     }
 }
 
-/// Explains what a claim, a page, a tag, a source or words name, in this order. `records` are the vault and the wiki's name there.
-#[must_use]
-pub fn explain(folder: &WikiFolder, pages: &WhyPages, records: Option<(&VaultRoot, &str)>, what: &str) -> WhyReport {
+/// Answers a question. `indexed` are the pages as an index found them; without them, and about an earlier moment, all pages are read.
+/// `records` are the vault and the wiki's name there: without them nothing is known of earlier moments.
+///
+/// # Errors
+/// The folder of the records cannot be listed.
+pub fn explain_question(
+    folder: &WikiFolder,
+    indexed: Option<WhyPages>,
+    records: Option<(&VaultRoot, &str)>,
+    question: &WhyQuestion<'_>,
+) -> Result<WhyReport, VaultRootError> {
+    let WhyQuestion { what, since, until, include_history } = *question;
+    let pages = match (records, until) {
+        (Some((root, wiki)), Some(until)) => WhyPages::read_past(folder, root, wiki, what, until)?,
+        _ => indexed.unwrap_or_else(|| WhyPages::read_all(folder, what)),
+    };
     let (match_type, found) = find_claims(&pages.contents, &pages.best, what);
-    WhyReport { match_type, claims: explain_claims(folder, &pages.contents, records, found) }
+    let history = records.map(|(root, wiki)| read_history(root, wiki)).unwrap_or_default();
+    let claims = explain_claims(folder, &pages.contents, &history, found);
+    let mut report = WhyReport { match_type, claims, replaced: Vec::new() };
+    report.restrict(since, until);
+    if let (true, Some((root, _))) = (include_history, records) {
+        report.replaced = list_replacements(root, &history, &report.claims, &pages.contents.sources, question);
+    }
+    Ok(report)
 }
 
 /// Explains all claims of one page of a wiki of the vault.
@@ -132,19 +173,18 @@ pub fn explain_page(
     root: &VaultRoot,
     wiki: &str,
 ) -> Vec<ExplainedClaim> {
-    explain_claims(folder, contents, Some((root, wiki)), list_claims(page))
+    explain_claims(folder, contents, &read_history(root, wiki), list_claims(page))
 }
 
 fn explain_claims(
     folder: &WikiFolder,
     contents: &WikiContents,
-    records: Option<(&VaultRoot, &str)>,
+    history: &[RecordedClaim],
     found: Vec<FoundClaim<'_>>,
 ) -> Vec<ExplainedClaim> {
     let ids = found.iter().flat_map(|found| &found.anchors).map(|anchor| anchor.source.clone()).collect();
     let texts = SourceTexts::read(folder, contents, ids);
     let checker = texts.index();
-    let history = records.map(|(root, wiki)| read_history(root, wiki)).unwrap_or_default();
     let claims = found.into_iter().map(|found| {
         let FoundClaim { page, claim, anchors, unread } = found;
         let statement = claim.hash_statement();
@@ -155,13 +195,13 @@ fn explain_claims(
             let label = known.split_once('#').map_or("", |(_, id)| id.split('~').next().unwrap_or(id));
             claim.labels.iter().any(|own| own == label)
         };
-        let is_own = |(known, hash, _): &&(String, String, ClaimEvent)| {
-            hash == statement.as_str() && is_here(known) && has_label(known)
+        let is_own = |known: &&RecordedClaim| {
+            known.statement_sha256 == statement && is_here(&known.claim) && has_label(&known.claim)
         };
-        let mut events: Vec<ClaimEvent> = history.iter().filter(is_own).map(|(_, _, event)| event.clone()).collect();
+        let mut events: Vec<ClaimEvent> = history.iter().filter(is_own).map(|known| known.event.clone()).collect();
         if events.is_empty() {
-            let reworded = history.iter().filter(|(known, _, _)| *known == name);
-            events.extend(reworded.map(|(_, _, event)| ClaimEvent { is_reworded: true, ..event.clone() }));
+            let reworded = history.iter().filter(|known| known.claim == name);
+            events.extend(reworded.map(|known| ClaimEvent { is_reworded: true, ..known.event.clone() }));
         }
         let checked = anchors.iter().map(|anchor| checker.check(anchor)).chain(unread.iter().map(|it| it.check()));
         ExplainedClaim {
@@ -268,8 +308,17 @@ fn keep_matching<'c>(mut found: Vec<FoundClaim<'c>>, what: &str) -> Vec<FoundCla
     found
 }
 
-/// What runs did to claims: the name of each, the hash of its statement, and the event.
-fn read_history(root: &VaultRoot, wiki: &str) -> Vec<(String, String, ClaimEvent)> {
+/// What a run did to a claim, as its record says.
+struct RecordedClaim {
+    /// As in `plot-12#c6107d23f`.
+    claim: String,
+    statement_sha256: ContentHash,
+    event: ClaimEvent,
+    record: RecordPath,
+}
+
+/// What runs did to claims, the oldest run first.
+fn read_history(root: &VaultRoot, wiki: &str) -> Vec<RecordedClaim> {
     let runs = list_runs(root, Some(wiki)).unwrap_or_default();
     let times: BTreeMap<RunId, DateTime<Utc>> = runs.iter().map(|run| (run.run.clone(), run.at)).collect();
     let events = runs.into_iter().flat_map(|run| {
@@ -277,9 +326,9 @@ fn read_history(root: &VaultRoot, wiki: &str) -> Vec<(String, String, ClaimEvent
         let reverted_at = run.reverted_by.as_ref().and_then(|by| times.get(by)).copied();
         claims.into_iter().map(move |claim| {
             let (change, reverted_by) = (claim.change, run.reverted_by.clone());
-            let (at, run) = (run.at, run.run.clone());
-            let event = ClaimEvent { at, run, change, reverted_by, reverted_at, is_reworded: false };
-            (claim.claim, claim.statement_sha256.as_str().to_owned(), event)
+            let (at, record) = (run.at, run.record.clone());
+            let event = ClaimEvent { at, run: run.run.clone(), change, reverted_by, reverted_at, is_reworded: false };
+            RecordedClaim { claim: claim.claim, statement_sha256: claim.statement_sha256, event, record }
         })
     });
     events.collect()

@@ -4,6 +4,7 @@
 //! holds the vault, the command takes the lock for a moment, which settles what a crash left half done. It changes
 //! nothing else, unless an operator accepts the loss of the ledger or lifts a back-off.
 
+mod call_log;
 mod disks;
 mod findings;
 mod mapping;
@@ -192,6 +193,7 @@ async fn check_vault(
     check_ledger(config, &root, operator, findings).await?;
     records::check_records(config, &root, matches!(holder, VaultHolder::Runs(_)), findings).await?;
     wikis::check_guides(&root, &state, findings);
+    call_log::check_call_log(&root, findings);
     let seen = crate::fleet::find_seen_chain(config).await;
     match steward_vault::action::chain::verify_chain_beyond(&root, seen.as_ref()) {
         Ok(v) if v.faults.is_empty() => findings.add_ok("audit", super::audit::describe_intact_chain(&v)),

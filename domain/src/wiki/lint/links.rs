@@ -70,15 +70,15 @@ pub(super) fn check_links(context: &LintContext<'_>) -> Vec<WikiFinding> {
 /// The lines of a page's body, from 1, with the names of links on them that no page has.
 #[must_use]
 pub fn list_dangling_names(page: &WikiPage, pages: &[WikiPage]) -> Vec<(usize, String)> {
-    if page.body.links.iter().all(|link| link.page_name().is_none()) {
-        return Vec::new();
-    }
-    let names = PageNames::new(pages);
-    let dangling = page.body.links.iter().filter_map(|link| match &link.target {
-        LinkTarget::Name(name) if names.find(name).is_none() => Some((link.line, name.clone())),
-        LinkTarget::Name(_) | LinkTarget::Path(_) => None,
+    let links = page.body.links.iter().filter_map(|link| match &link.target {
+        LinkTarget::Name(name) => Some((link.line, name)),
+        LinkTarget::Path(_) => None,
     });
-    dangling.collect()
+    let links: Vec<(usize, &String)> = links.collect();
+    let wanted: Vec<&str> = links.iter().map(|(_, name)| name.as_str()).collect();
+    let names = PageNames::choose(pages, &wanted);
+    let dangling = links.into_iter().filter(|(_, name)| names.find(name).is_none());
+    dangling.map(|(line, name)| (line, name.clone())).collect()
 }
 
 /// For each page of `now` that would be missed: the file of a page that names it. A page is missed if a page of `after` names

@@ -113,10 +113,9 @@ pub(super) fn anchor_quote(
     match slice {
         Ok(words) => Ok(Anchor::new(id, words)),
         Err(QuoteError::Absent) => {
-            let nearest = find_nearest(quote, finder.text());
-            let hint = nearest.map(|words| format!("; nearest: {words}")).unwrap_or_default();
-            let text = format!("error: quote not in source: {}{hint}", shorten(quote));
-            Err(DraftRefusal::new(DraftFault::QuoteNotFound, text))
+            let nearest = find_nearest(quote, finder.text()).unwrap_or_default();
+            let text = format!("error: quote not in source: {}", shorten(quote));
+            Err(DraftRefusal::new(DraftFault::QuoteNotFound, text).with_outside("nearest", "; nearest: ", nearest))
         }
         Err(e @ (QuoteError::Length(_) | QuoteError::Unseen)) => {
             let text = format!("error: {e}: {}", shorten(quote));
@@ -241,7 +240,7 @@ mod tests {
     fn read(content: &str) -> Result<WrittenText, String> {
         let texts = BTreeMap::from([("lease".to_owned(), QuoteFinder::new(SOURCE))]);
         let sources = QuotedSources { own: Some("lease"), texts: &texts, paths: &BTreeMap::new() };
-        read_content(content, sources).map_err(|refusal| refusal.text)
+        read_content(content, sources).map_err(|refusal| refusal.to_string())
     }
 
     #[test]
@@ -309,5 +308,10 @@ mod tests {
             let refused = read(content).unwrap_err();
             assert!(refused.starts_with("error: ") && refused.contains(part), "{refused}");
         }
+        let texts = BTreeMap::from([("lease".to_owned(), QuoteFinder::new(SOURCE))]);
+        let sources = QuotedSources { own: Some("lease"), texts: &texts, paths: &BTreeMap::new() };
+        let refusal = anchor_quote("The lease of plot 12 ends on 31 March 2029.", None, sources).unwrap_err();
+        assert_eq!(refusal.text, "error: quote not in source: The lease of plot 12 ends on 31 March 2029.");
+        assert_eq!(refusal.outside.unwrap().words, "The lease of plot 12 ends on 31 March 2027.");
     }
 }

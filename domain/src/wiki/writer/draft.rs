@@ -18,7 +18,8 @@ use crate::steward::conversation::{ToolCall, ToolReply};
 use crate::wiki::manifest::EffectiveManifest;
 use crate::wiki::merge::SplitBody;
 use crate::wiki::names::{name_folder, name_kind, name_summary};
-use crate::wiki::page::{LINT_KIND, WikiPage, find_pages, read_page};
+use crate::wiki::page::{LINT_KIND, WikiPage, read_page};
+use crate::wiki::page_keys::{NameKey, find_pages, find_position};
 use crate::wiki::path::{PagePath, WikiFileKind};
 use crate::wiki::plan::RunFile;
 use crate::wiki::quote::QuoteFinder;
@@ -110,7 +111,7 @@ impl<'a> RunDraft<'a> {
     pub fn run_call(&mut self, call: &ToolCall) -> ToolReply {
         match read_call(call).map(|call| self.carry_out(call)) {
             Ok(Ok(text)) => ToolReply::ok(text),
-            Ok(Err(refusal)) => ToolReply::error(refusal.text),
+            Ok(Err(refusal)) => ToolReply::error(refusal.to_string()),
             // Relations are no reason to end a run, as errors are.
             Err(reply) if call.name == NOTE_RELATIONS => ToolReply::ok(reply.text),
             Err(reply) => reply,
@@ -211,8 +212,8 @@ impl<'a> RunDraft<'a> {
     }
 
     fn find_slug(&self, slug: &str) -> Result<&WikiPage, DraftRefusal> {
-        let name = slug.trim().trim_start_matches("[[").trim_end_matches("]]").to_lowercase();
-        let is_named = |page: &&WikiPage| page.slug.to_lowercase() == name || page.title.to_lowercase() == name;
+        let key = NameKey::new(slug.trim().trim_start_matches("[[").trim_end_matches("]]"));
+        let is_named = |page: &&WikiPage| page.has_slug(&key) || page.has_title(&key);
         let found = self.pages.iter().find(is_named);
         let text = "error: there is no page of this name: search for it, or write it";
         found.ok_or_else(|| DraftRefusal::new(DraftFault::NotFound, text))
@@ -232,9 +233,9 @@ impl<'a> RunDraft<'a> {
 
     /// The page that is called like this, by its title or else by an alias.
     fn find_called(&self, title: &str) -> Option<&WikiPage> {
-        let title = title.to_lowercase();
-        let by_title = self.pages.iter().find(|page| page.title.to_lowercase() == title);
-        by_title.or_else(|| self.pages.iter().find(|page| page.aliases.iter().any(|name| name.to_lowercase() == title)))
+        let key = NameKey::new(title);
+        let by_title = self.pages.iter().find(|page| page.has_title(&key));
+        by_title.or_else(|| self.pages.iter().find(|page| page.has_alias(&key)))
     }
 
     fn write_page(&mut self, content: &PageContent) -> Result<String, DraftRefusal> {
@@ -311,7 +312,7 @@ impl<'a> RunDraft<'a> {
             return Err(format!("error: the page would not be valid: {problem}").into());
         };
         let name = page.file.rsplit('/').next().unwrap_or_default().to_owned();
-        let position = self.pages.iter().position(|known| known.file == file);
+        let position = find_position(&self.pages, file);
         let replaced = match position {
             Some(at) => Some(std::mem::replace(&mut self.pages[at], page)),
             None => {

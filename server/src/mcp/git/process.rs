@@ -3,7 +3,7 @@
 //! What the command line sets comes before the configuration of the clone. The environment is empty, so no other configuration is read.
 //! Every way by which a read could start a program is closed here, beside the options that a command needs itself.
 
-use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
+use crate::mcp::error::{ToolError, ToolErrorCode};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -106,16 +106,17 @@ impl GitProcess {
         })
     }
 
-    /// What a command complained about, short and without the path of the clone, which is the operator's. Untrusted.
+    /// What a command complained about, without the path of the clone, which is the operator's. Outside words.
     pub(crate) fn describe_complaint(&self, output: &GitOutput) -> String {
         let complaint = String::from_utf8_lossy(&output.complaint);
-        shorten_outside(complaint.trim().replace(&*self.path.to_string_lossy(), &self.name).as_str())
+        complaint.trim().replace(&*self.path.to_string_lossy(), &self.name)
     }
 
     /// The refusal of a folder in which git finds no clone.
     pub(crate) fn refuse_folder(&self, output: &GitOutput) -> ToolError {
-        let what = format!("the clone `{}` cannot be read: {}", self.name, self.describe_complaint(output));
+        let what = format!("the clone `{}` cannot be read", self.name);
         ToolError::new(ToolErrorCode::NoClone, what, "Check the path of the clone in your configuration")
+            .with_outside("git", &self.describe_complaint(output))
     }
 
     fn build_command(&self, arguments: &[&str]) -> Command {

@@ -18,6 +18,7 @@ use steward_vault::wiki::staged::RunState;
 const NAMED_TOPICS: usize = 8;
 const NAMED_RUNS: usize = 5;
 const NAMED_PARTIAL: usize = 5;
+const NAMED_STREAMS: usize = 5;
 /// The most characters of a topic, of the id of a document and of what a check found.
 const MAX_TOPIC: usize = 24;
 const MAX_SOURCE: usize = 40;
@@ -25,6 +26,7 @@ const MAX_FOUND: usize = 60;
 /// What the parts should take at most, in tokens. Together with the log they leave room for the overview.
 const COUNTS_TOKENS: usize = 80;
 const QUEUES_TOKENS: usize = 100;
+const STREAMS_TOKENS: usize = 40;
 const WORK_TOKENS: usize = 120;
 const OVERVIEW_TOKENS: usize = 500;
 const INDEX_TOKENS: usize = 200;
@@ -137,14 +139,21 @@ fn describe_counts(situation: &WikiSituation) -> String {
     })
 }
 
-/// What waits. Items of streams have their line here when a workspace has streams.
+/// What waits.
 fn describe_queues(situation: &WikiSituation) -> String {
-    fit_items(&situation.open_runs, NAMED_RUNS, QUEUES_TOKENS, |runs, left| {
+    let queues = fit_items(&situation.open_runs, NAMED_RUNS, QUEUES_TOKENS, |runs, left| {
         let mut names: Vec<String> = runs.iter().map(describe_run).collect();
         names.extend((left > 0).then(|| format!("{left} more")));
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         format!("## Queues\nopen runs: {names}\nnew sources: {}", situation.new_sources)
-    })
+    });
+    let streams = fit_items(&situation.streams, NAMED_STREAMS, STREAMS_TOKENS, |streams, left| {
+        let mut names: Vec<String> =
+            streams.iter().map(|it| format!("{} {}", shorten(&it.name, MAX_SOURCE), it.events)).collect();
+        names.extend((left > 0).then(|| format!("{left} more")));
+        if names.is_empty() { String::new() } else { format!("\nevents in no page: {}", names.join(", ")) }
+    });
+    queues + &streams
 }
 
 fn describe_run(run: &OpenRun) -> String {

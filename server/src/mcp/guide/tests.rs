@@ -2,7 +2,7 @@ use super::*;
 use crate::mcp::error::{ERROR_KEY, ToolErrorCode};
 use crate::mcp::tests::TestWiki;
 use crate::views::wiki::guide::{
-    CheckNote, GuideParagraph, GuideText, LoggedWork, OpenRun, TopicCount, WikiContract, WikiSituation,
+    CheckNote, GuideParagraph, GuideText, LoggedWork, OpenRun, StreamQueue, TopicCount, WikiContract, WikiSituation,
 };
 use chrono::{DateTime, TimeDelta, Utc};
 use std::sync::LazyLock;
@@ -109,6 +109,7 @@ impl Dice {
             new_sources: self.roll(100) as usize,
             last_ingest: (!self.is_rare(3)).then(|| self.at()),
             open_runs: (0..self.roll(20)).map(|_| self.open_run()).collect(),
+            streams: (0..self.roll(8)).map(|_| StreamQueue { name: self.words(6), events: self.roll(9_999) }).collect(),
             metrics: WikiMetric::iter().map(|metric| self.reading(metric)).collect(),
             last_check: self.is_rare(2).then(|| CheckNote { at: self.at(), found: self.words(60) }),
             unreviewed: vec!["KNOWLEDGE.md", "AGENTS.md", "SKILL.md", "identity.md"][..self.roll(5) as usize].to_vec(),
@@ -211,7 +212,7 @@ fn a_long_identity_is_refused_with_the_places_to_prune() {
     assert!(places.iter().all(|place| text.contains(place)) && !text.contains("line 1 ("), "{text}");
     assert!(text.ends_with("Prune it, then accept it by `steward wiki validate plot --accept`"), "{text}");
     assert!(!text.contains("ignore"), "no word of the file is repeated: {text}");
-    assert_eq!(error.into_result().meta.unwrap().0[ERROR_KEY]["code"], "budget_exceeded");
+    assert_eq!(error.into_result(&FenceKey::new("secret")).meta.unwrap().0[ERROR_KEY]["code"], "budget_exceeded");
 }
 
 /// Both texts and the metadata of a call of `guide`.

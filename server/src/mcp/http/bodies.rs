@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 /// How deeply objects and lists may be nested: arguments of tools take about six levels.
-const MAX_DEPTH: usize = 32;
+pub(in crate::mcp) const MAX_DEPTH: usize = 32;
 
 pub(super) async fn check_body(request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
@@ -26,7 +26,7 @@ pub(super) async fn check_body(request: Request, next: Next) -> Response {
 }
 
 /// Whether a JSON text is nested no deeper than allowed. What is no JSON is refused later.
-fn is_shallow(json: &[u8]) -> bool {
+pub(in crate::mcp) fn is_shallow(json: &[u8]) -> bool {
     let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
     for byte in json {
         match (is_text, byte) {

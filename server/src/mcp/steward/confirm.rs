@@ -8,7 +8,7 @@ use super::facts::{open_views, read_whole_id, wait_for};
 use super::resolve::{describe_earlier, refuse_resolution};
 use super::wiki_runs::{find_address, find_wiki_run};
 use crate::http::serving::ServerEndpoint;
-use crate::mcp::error::{ToolError, ToolErrorCode};
+use crate::mcp::error::{REASON, ToolError, ToolErrorCode, show_reason};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, answer_value};
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use steward_domain::action::audit::ActionKind;
 use steward_domain::action::undo::ResolutionRefusal;
 use steward_domain::time::format_seconds;
+use steward_vault::gates::stop::{VaultStop, read_stop};
 use url::Url;
 
 /// What the card of a question offers beside a dismissal.
@@ -80,9 +81,21 @@ fn lead_to_card(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let result = match detail.action.resolution.as_deref() {
         Some(how) if how == ActionKind::Confirmed.as_str() => show_confirmation(&views, &id)?,
         Some(how) => return Err(refuse_resolution(&describe_earlier(id, how))),
-        None => show_card(&views, &detail.action, set.as_deref())?,
+        None => {
+            check_stop(call)?;
+            show_card(&views, &detail.action, set.as_deref())?
+        }
     };
     answer_value(&result)
+}
+
+/// Refuses while a stop is in force: the click of a person would be refused, too. How a proposal ended is still said.
+fn check_stop(call: &ToolCall) -> Result<(), ToolError> {
+    let Some(VaultStop { at, by, reason }) = read_stop(call.vault.root()) else { return Ok(()) };
+    let what = show_reason(&format!("a stop is in force, set by {by} at {at}"));
+    let fix = "A person resumes in the dashboard or by `steward resume`; then call again";
+    let error = ToolError::new(ToolErrorCode::Stopped, what, fix);
+    Err(error.with_outside(REASON, reason.as_deref().unwrap_or_default()))
 }
 
 /// The confirmation that a person gave.
@@ -187,5 +200,6 @@ fn show_run(call: &ToolCall, run: &WikiRunRow) -> Result<ConfirmResult, ToolErro
     if !run.waits {
         return Err(refuse_resolution(&ResolutionRefusal::NotPending { id: action, disposition: run.state.clone() }));
     }
+    check_stop(call)?;
     Ok(need_person(action, find_address(call, run), &format!("steward wiki runs approve {}", run.short())))
 }

@@ -8,7 +8,7 @@ use super::wiki_runs::{find_wiki_run, refuse_without_person};
 use crate::access::AccessScope;
 use crate::http::app::check_may_resolve;
 use crate::mcp::caller::ToolNeed;
-use crate::mcp::error::{ToolError, ToolErrorCode, refuse_request, show_reason};
+use crate::mcp::error::{REASON, ToolError, ToolErrorCode, refuse_request, show_reason};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::schema::{describe_result, describe_vault_arguments};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value};
@@ -21,6 +21,7 @@ use steward_domain::action::audit::{ActionKind, ResolverKind};
 use steward_domain::action::undo::{ResolutionKind, ResolutionRefusal};
 use steward_domain::record::path::RecordPath;
 use steward_domain::wiki::run::RunId;
+use steward_vault::wiki::guardian::is_written_for;
 use steward_vault::wiki::staged::StagedRuns;
 use steward_workflows::activities::{ResolveInput, ResolveOutput};
 use steward_workflows::{WikiRequest, WikiRunInput, WikiRunOutput};
@@ -126,9 +127,7 @@ fn resolve_wiki_run(
     ResolveArguments { action, reason }: ResolveArguments,
 ) -> Result<ToolAnswer, ToolError> {
     let run: RunId = row.run.parse().map_err(ToolError::internal)?;
-    let staged = StagedRuns::new(call.vault.root()).peek(&run);
-    let is_own = staged.is_ok_and(|staged| staged.meta.is_by_assistant() && staged.meta.by == call.caller.name);
-    if !call.caller.may_act && !is_own {
+    if !call.caller.may_act && !is_own_run(call, &row, &run) {
         let what = "another caller committed this run";
         return Err(ToolError::new(ToolErrorCode::ScopeTooSmall, what, "A person can take it back in the dashboard"));
     }
@@ -155,9 +154,18 @@ fn resolve_wiki_run(
             demoted: (!notes.is_empty()).then(|| notes.join("; ").into()),
         }),
         WikiRunOutput::Refused { status, message } => {
-            let what = format!("{status}: {}", show_reason(&message));
-            Err(ToolError::new(ToolErrorCode::Refused, what, "`history` shows how the run stands"))
+            let what = format!("{status}: the run stays as it is");
+            Err(ToolError::new(ToolErrorCode::Refused, what, "`history` shows how the run stands")
+                .with_outside(REASON, &message))
         }
+    }
+}
+
+/// Whether an assistant of the caller wrote a run. The record of a committed run says it when its folder is gone.
+fn is_own_run(call: &ToolCall, row: &WikiRunRow, run: &RunId) -> bool {
+    match StagedRuns::new(call.vault.root()).peek(run) {
+        Ok(staged) => staged.meta.is_by_assistant() && staged.meta.by == call.caller.name,
+        Err(_) => row.is_committed() && is_written_for(&row.what, &call.caller.name),
     }
 }
 
@@ -179,6 +187,7 @@ pub(super) fn describe_earlier(id: String, how: &str) -> ResolutionRefusal {
 pub(super) fn refuse_resolution(refusal: &ResolutionRefusal) -> ToolError {
     let json = serde_json::to_value(refusal).unwrap_or_default();
     let rule = json.get("refused").and_then(Value::as_str).unwrap_or_default();
-    let what = format!("{} {rule}: {}", refusal.http_status(), show_reason(&refusal.to_string()));
+    let what = format!("{} {rule}", refusal.http_status());
     ToolError::new(ToolErrorCode::Refused, what, "`steward_preview` and `steward_actions` show how it stands")
+        .with_outside(REASON, &refusal.to_string())
 }

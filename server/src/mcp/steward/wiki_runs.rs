@@ -96,9 +96,14 @@ pub(super) fn refuse_without_person(call: &ToolCall, row: &WikiRunRow) -> ToolEr
 
 /// The page of a run, if a dashboard runs.
 pub(super) fn find_address(call: &ToolCall, row: &WikiRunRow) -> Option<String> {
+    find_card_address(call, &row.wiki, row.short())
+}
+
+/// The page of a run of a wiki, by the 8 characters that name it, if a dashboard runs.
+pub(crate) fn find_card_address(call: &ToolCall, wiki: &str, run: &str) -> Option<String> {
     let views = open_views(call).ok()?;
     let endpoint = ServerEndpoint::find_for_vault(views.root(), views.state_dir())?;
-    Some(format!("{}/wikis/{}/runs/{}", endpoint.build_address(false), row.wiki, row.short()))
+    Some(format!("{}/wikis/{wiki}/runs/{run}", endpoint.build_address(false)))
 }
 
 /// What taking a run back would do now.

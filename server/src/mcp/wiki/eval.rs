@@ -6,7 +6,7 @@
 use super::PATIENCE;
 use super::search::read_moment;
 use crate::mcp::caller::ToolNeed;
-use crate::mcp::error::{ToolError, ToolErrorCode, refuse_request, show_reason};
+use crate::mcp::error::{REASON, ToolError, ToolErrorCode, refuse_request};
 use crate::mcp::schema::{describe_arguments, describe_result};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value};
 use crate::mcp::workspace::Workspace;
@@ -209,11 +209,14 @@ fn measure(call: &ToolCall, workspace: &Workspace<'_>, method: EvalMethod) -> Re
     match Handle::current().block_on(holder.request_assistant_eval(input, PATIENCE)) {
         Ok(EvalOutput::Measured) => Ok("measured"),
         Ok(EvalOutput::Refused { status: TOO_MANY_REQUESTS, message }) => {
-            Err(ToolError::new(ToolErrorCode::GuardRefused, show_reason(&message), "Ask again when the cap has room"))
+            let what = "the rate guard refuses the calls of a measurement";
+            Err(ToolError::new(ToolErrorCode::GuardRefused, what, "Ask again when the cap has room")
+                .with_outside(REASON, &message))
         }
         Ok(EvalOutput::Refused { message, .. }) => {
             let fix = "A person can see more: `steward wiki eval report`";
-            Err(ToolError::new(ToolErrorCode::Refused, show_reason(&message), fix))
+            Err(ToolError::new(ToolErrorCode::Refused, "the wiki is not measured now", fix)
+                .with_outside(REASON, &message))
         }
         Err(ResolutionRequestError::Late { .. }) => Ok("running"),
         Err(error) => Err(refuse_request(&error)),

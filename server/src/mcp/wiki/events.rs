@@ -39,11 +39,11 @@ struct EventsArguments {
     /// A stream, such as `imap:work`.
     #[schemars(length(max = 140))]
     source: Option<String>,
-    /// What the event is, such as `mail`.
+    /// Such as `mail`.
     #[serde(rename = "type")]
     #[schemars(length(max = 40))]
     event_type: Option<String>,
-    /// A part of who wrote it, such as an address.
+    /// A part of the author.
     #[schemars(length(max = 200))]
     actor: Option<String>,
     /// From this day or moment on.
@@ -52,10 +52,10 @@ struct EventsArguments {
     /// Before this day or moment.
     #[schemars(length(max = 40))]
     until: Option<String>,
-    /// Words that it holds, all of them.
+    /// Words, all of them.
     #[schemars(length(max = 1000))]
     query: Option<String>,
-    /// A reference that it holds, such as `#123`.
+    /// Such as `#123`.
     #[serde(rename = "ref")]
     #[schemars(length(max = 64))]
     reference: Option<String>,
@@ -127,7 +127,8 @@ fn list_events(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     };
     let mut chosen = choose_events(&workspace, selection)?;
     let ids: Vec<&str> = chosen.events.iter().map(ChosenEvent::id).collect();
-    let state = ListState::new(&workspace.vault.fences, TOOL.name, &(&workspace.name, &arguments), &ids);
+    let asked = (&call.caller.name, &workspace.name, &arguments);
+    let state = ListState::new(&workspace.vault.fences, TOOL.name, &asked, &ids);
     let offset = state.read(cursor.as_deref())?;
     let is_meant = |event: &StreamEvent| {
         holds_words(event, &words)

@@ -100,15 +100,15 @@ fn follow(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let Some(anchor) = anchors.iter().find(|anchor| anchor.label == wanted).copied().or(numbered) else {
         let labels: Vec<&str> = anchors.iter().map(|anchor| anchor.label.as_str()).collect();
         let fix = match labels.as_slice() {
-            [] => "The page has no footnote that quotes a source".to_owned(),
-            labels => format!("Its footnotes are: {}", shorten_outside(&labels.join(", "))),
+            [] => "The page has no footnote that quotes a source",
+            _ => "Name one by its label, as below, or by its number",
         };
         let what = format!("there is no footnote `{}`", shorten_outside(wanted));
-        return Err(ToolError::new(ToolErrorCode::NoFootnote, what, fix));
+        return Err(ToolError::new(ToolErrorCode::NoFootnote, what, fix).with_outside("footnotes", &labels.join(", ")));
     };
     let Some(source) = contents.sources.get(&anchor.source) else {
-        let what = format!("the source `{}` is not registered", shorten_outside(&anchor.source));
-        return Err(ToolError::new(ToolErrorCode::SourceMissing, what, "A person can add it by `steward wiki ingest`"));
+        let (what, fix) = ("the source of the quote is not registered", "A person can add it by `steward wiki ingest`");
+        return Err(ToolError::new(ToolErrorCode::SourceMissing, what, fix).with_outside("source", &anchor.source));
     };
     let texts = SourceTexts::read(&workspace.folder, &contents, [anchor.source.clone()].into());
     let checked = texts.index().check(anchor);

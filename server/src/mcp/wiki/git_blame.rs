@@ -89,8 +89,9 @@ fn blame_file(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         ["blame", "--line-porcelain", "--no-textconv", "--encoding=UTF-8", &range, commit.as_str(), "--", path];
     let output = git.run(&command)?;
     if !output.is_ok() {
-        let what = format!("the lines cannot be shown: {}", git.describe_complaint(&output));
-        return Err(ToolError::new(ToolErrorCode::NotFound, what, "`git_log` shows the files of commits"));
+        let fix = "`git_log` shows the files of commits";
+        let error = ToolError::new(ToolErrorCode::NotFound, "git cannot show these lines", fix);
+        return Err(error.with_outside("git", &git.describe_complaint(&output)));
     }
     let found = parse_blame(&output.text());
     let total = found.len();

@@ -2,6 +2,7 @@
 //!
 //! Words are compared as they are, without patterns. The clone is read as it lies on the disk and is never fetched.
 
+use super::excerpt::shorten_words;
 use super::search::read_moment;
 use crate::mcp::cursor::{JsonPosition, ListCursors, ListPart, ListRow};
 use crate::mcp::error::{ToolError, ToolErrorCode};
@@ -14,8 +15,10 @@ use serde::{Deserialize, Serialize};
 
 /// The most files that are listed of a commit.
 const MAX_FILES: usize = 30;
-/// The most characters of a commit's words.
+/// The most characters of a commit's words, of its first line, and of a name.
 const MAX_BODY: usize = 2_000;
+const MAX_SUBJECT: usize = 300;
+const MAX_NAME: usize = 200;
 /// A commit in the output: its fields end with NUL. No path of a tree begins with a slash, so the files end where the next commit begins.
 const FORMAT: &str = "--format=/%H%x00%aI%x00%an%x00%s%x00%b";
 
@@ -32,7 +35,7 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GitLogArguments {
-    /// The clone, by its name; needed if there are several.
+    /// The clone; needed if there are several.
     #[schemars(length(max = 128))]
     source: Option<String>,
     /// From this day or moment on.
@@ -44,10 +47,10 @@ struct GitLogArguments {
     /// A file or folder of the clone.
     #[schemars(length(max = 512))]
     path: Option<String>,
-    /// Words in the message, as they are, in any case.
+    /// Words in the message.
     #[schemars(length(max = 200))]
     grep: Option<String>,
-    /// A part of the author's name or address.
+    /// A part of the author.
     #[schemars(length(max = 200))]
     author: Option<String>,
     #[serde(default = "default_limit")]
@@ -85,7 +88,7 @@ struct CommitEntry {
     body: OutsideWords,
     /// At most 30; none of a merge.
     files: Vec<CommitFile>,
-    /// How many files it touched.
+    // How many files it touched.
     files_total: u64,
 }
 
@@ -205,9 +208,9 @@ fn parse_commits(text: &str) -> Vec<CommitEntry> {
         commits.push(CommitEntry {
             sha: sha.as_str().to_owned(),
             at: at.to_owned(),
-            author: author.into(),
-            subject: subject.into(),
-            body: body.trim_end().chars().take(MAX_BODY).collect::<String>().into(),
+            author: shorten_words(author, MAX_NAME),
+            subject: shorten_words(subject, MAX_SUBJECT),
+            body: shorten_words(body.trim_end(), MAX_BODY),
             files_total: files.len() as u64,
             files: listed.collect(),
         });

@@ -128,7 +128,8 @@ fn read(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     for file in &files {
         blocks.push(match show(file) {
             Err(error) if !is_single => {
-                format!("{}: {error}", to_path(file).as_deref().map(shorten_outside).unwrap_or_default())
+                let path = to_path(file).as_deref().map(shorten_outside).unwrap_or_default();
+                format!("{path}: {}", error.render(&call.vault.fences))
             }
             shown => shown?,
         });
@@ -286,16 +287,17 @@ fn find_section<'t>(text: &'t str, heading: &str) -> Result<&'t str, ToolError> 
     }
     let names: Vec<String> = headings.iter().take(10).map(|heading| shorten_outside(heading.name)).collect();
     let fix = match names.is_empty() {
-        true => "It has no headings".to_owned(),
-        false => format!("Its headings are: {}", names.join("; ")),
+        true => "It has no headings",
+        false => "Name a heading of the text; its first ones are below",
     };
     let what = format!("there is no section `{}`", shorten_outside(heading));
-    Err(ToolError::new(ToolErrorCode::NoSection, what, fix))
+    Err(ToolError::new(ToolErrorCode::NoSection, what, fix).with_outside("headings", &names.join("\n")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::fence::FenceKey;
 
     #[test]
     fn a_section_ends_at_the_next_heading_of_its_level() {
@@ -306,8 +308,10 @@ mod tests {
         );
         assert_eq!(find_section(text, "## Rent").unwrap(), "## Rent\n\n40 pounds.\n");
         assert_eq!(find_section(text, "Plot 12").unwrap(), text);
-        let error = find_section(text, "Code").unwrap_err().to_string();
-        assert!(error.contains("no_section") && error.contains("Water; Winter; Rent"), "{error}");
+        let error = find_section(text, "Code").unwrap_err();
+        assert!(error.to_string().contains("no_section") && !error.to_string().contains("Water"), "{error}");
+        let shown = error.render(&FenceKey::new("secret"));
+        assert!(shown.contains(" headings⟧\nPlot 12\nWater\nWinter\nRent\n⟦end "), "{shown}");
     }
 
     #[test]

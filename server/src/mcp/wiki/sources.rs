@@ -2,12 +2,14 @@
 //!
 //! It shows no addresses and no secrets: a document has an id, a title and a state, and an adapter a name, a kind and counts.
 
+use super::excerpt::shorten_words;
 use crate::mcp::attachments::AttachedStream;
-use crate::mcp::cursor::ListState;
+use crate::mcp::cursor::{JsonPosition, ListCursors, ListPart, ListRow};
 use crate::mcp::error::ToolError;
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::paths::to_path;
 use crate::mcp::schema::{describe_arguments, describe_result};
+use crate::mcp::tokens::{MAX_ROW_TOKENS, count_fitting};
 use crate::mcp::tool::{ToolAnswer, ToolCall, ToolDefinition, ToolKind, answer_value, check_range};
 use crate::mcp::workspace::Workspace;
 use crate::views::wiki::{WikiSourceRow, WikiSourceState, list_wiki_sources};
@@ -16,10 +18,16 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tokio::runtime::Handle;
 
+/// What the adapters may take of a model's context, in tokens.
+const MAX_ADAPTER_TOKENS: usize = 2_000;
+/// The most characters of a title, and of why a round failed.
+const MAX_TITLE: usize = 300;
+const MAX_ERROR: usize = 200;
+
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "sources",
     title: "Documents",
-    description: "Lists the documents of the wiki, what became of each, and how many pages cite it; and its adapters: the folder of documents, and the streams that belong to it. Example: sources(state=\"pending\")",
+    description: "Lists documents, what became of each, and how many pages cite it; and the adapters: the folder of documents, and streams. Example: sources(state=\"pending\")",
     kind: ToolKind::READ_WIKI,
     arguments: describe_arguments::<SourcesArguments>,
     result: Some(describe_result::<SourcesResult>),
@@ -29,16 +37,16 @@ pub(super) const TOOL: ToolDefinition = ToolDefinition {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SourcesArguments {
-    /// Those in this state alone: `ingested`, `pending`, `waiting`, `reverted`, `rejected`, `unsupported`, `changed`, `missing` or `new`.
+    /// `ingested`, `pending`, `waiting`, `reverted`, `rejected`, `unsupported`, `changed`, `missing` or `new`.
     #[schemars(length(max = 20))]
     state: Option<String>,
-    /// Adapters of this kind alone, such as `imap`, or `folder` for that of the documents.
+    /// Adapters of this kind, such as `imap`, or `folder`.
     #[schemars(length(max = 40))]
     kind: Option<String>,
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 500))]
     limit: u64,
-    #[schemars(length(max = 80))]
+    #[schemars(length(max = 2000))]
     cursor: Option<String>,
 }
 
@@ -51,6 +59,9 @@ struct SourcesResult {
     adapters: Vec<AdapterEntry>,
     sources: Vec<SourceEntry>,
     total: u64,
+    /// Adapters are left out.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cut: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     cursor: Option<String>,
 }
@@ -62,14 +73,14 @@ struct AdapterEntry {
     /// As `events` takes it; `raw` for the documents.
     name: String,
     kind: String,
-    /// Whether it is not paused.
+    // Whether it is not paused.
     enabled: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_sync_at: Option<String>,
     /// Outside words: why its last round failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<OutsideWords>,
-    /// What no page was made of.
+    // What no page was made of.
     pending: u64,
     total: u64,
 }
@@ -84,33 +95,51 @@ struct SourceEntry {
     /// Outside words: the title of the document.
     title: OutsideWords,
     state: String,
-    /// How many pages cite it.
+    // How many pages cite it.
     pages: u64,
+}
+
+/// Where a document stands in the list: its path and its id.
+type SourcePlace = (String, String);
+
+impl SourceEntry {
+    fn find_place(&self) -> SourcePlace {
+        (self.path.clone(), self.id.as_ref().map(|id| id.0.clone()).unwrap_or_default())
+    }
 }
 
 fn list_sources(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let (workspace, arguments) = call.open::<SourcesArguments>()?;
     let limit = check_range("limit", arguments.limit, 1, 500)?;
     let rows = list_wiki_sources(workspace.vault.root(), &workspace.name).map_err(ToolError::internal)?;
-    let adapters = list_adapters(&workspace, &rows, arguments.kind.as_deref());
+    let mut adapters = list_adapters(&workspace, &rows, arguments.kind.as_deref());
+    let fitting = count_fitting(&adapters, MAX_ADAPTER_TOKENS);
+    let cut = fitting < adapters.len();
+    adapters.truncate(fitting);
     let entries = rows.into_iter().filter_map(|row| {
         Some(SourceEntry {
             path: to_path(&row.path)?,
-            title: row.title.into(),
+            title: shorten_words(&row.title, MAX_TITLE),
             state: row.state.to_string(),
             pages: row.pages,
             id: row.id.map(Into::into),
         })
     });
-    let entries: Vec<SourceEntry> =
+    let mut entries: Vec<SourceEntry> =
         entries.filter(|entry| arguments.state.as_ref().is_none_or(|state| entry.state == *state)).collect();
-    let asked = (&workspace.name, &arguments.state, arguments.limit);
-    let state = ListState::new(&workspace.vault.fences, TOOL.name, &asked, &entries);
-    let offset = state.read(arguments.cursor.as_deref())?;
-    let total = entries.len();
-    let shown: Vec<SourceEntry> = entries.into_iter().skip(offset).take(limit).collect();
-    let cursor = state.next(offset + shown.len(), total);
-    answer_value(&SourcesResult { adapters, sources: shown, total: total as u64, cursor })
+    let total = entries.len() as u64;
+    let filters = (&workspace.name, &arguments.state, &arguments.kind, arguments.limit);
+    let cursors = ListCursors::new(&call.vault.fences, &call.caller, TOOL.name, &filters);
+    let after = cursors.read(arguments.cursor.as_deref())?.map(|JsonPosition::<SourcePlace>(after)| after);
+    entries.sort_by_key(SourceEntry::find_place);
+    entries.retain(|entry| after.as_ref().is_none_or(|after| entry.find_place() > *after));
+    let locate = |row: SourceEntry| ListRow { position: JsonPosition(row.find_place()).to_string(), row };
+    let mut rows: Vec<ListRow<SourceEntry>> = entries.into_iter().map(locate).collect();
+    let has_more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows.last().filter(|_| has_more).map(|row| row.position.clone());
+    let ListPart { rows, cursor } = cursors.cut_within(rows, next, MAX_ROW_TOKENS - MAX_ADAPTER_TOKENS);
+    answer_value(&SourcesResult { adapters, sources: rows, total, cut, cursor })
 }
 
 /// The folder of documents, and the streams that belong to the wiki.
@@ -139,7 +168,7 @@ fn list_adapters(workspace: &Workspace<'_>, rows: &[WikiSourceRow], kind: Option
             kind: stream.kind.clone(),
             enabled: !status.is_paused,
             last_sync_at: status.ran_at.map(steward_domain::time::format_seconds),
-            last_error: status.last_error.map(Into::into),
+            last_error: status.last_error.map(|error| shorten_words(&error, MAX_ERROR)),
             // No run takes an event yet.
             pending: status.events,
             total: status.events,

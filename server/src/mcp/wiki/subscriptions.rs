@@ -90,7 +90,8 @@ fn list_items(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         chosen.events.clear();
     }
     let ids: Vec<&str> = chosen.events.iter().map(|event| event.id()).collect();
-    let state = ListState::new(&workspace.vault.fences, TOOL.name, &(&workspace.name, &arguments), &ids);
+    let asked = (&call.caller.name, &workspace.name, &arguments);
+    let state = ListState::new(&workspace.vault.fences, TOOL.name, &asked, &ids);
     let offset = state.read(cursor.as_deref())?;
     let read = chosen.read_from(&workspace, offset, limit, |chosen, event| {
         Some(SubscriptionItem {

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 const MAX_LIST_TOKENS: usize = 10_000;
 const MAX_DESCRIPTION_TOKENS: usize = 250;
 /// The hash of the list, so that no description changes unseen. A change of it belongs into the changelog.
-const LIST_SHA256: &str = "95d9da02b90ab43c807e0279d3c7b306bac7110ee1500fa6517ab245ff4ab731";
+const LIST_SHA256: &str = "abe30d503b4cb61d8d18252d64b6266e4a42567ed69a4d822c4996f8dc5a3491";
 
 fn list_tools() -> Vec<Tool> {
     WIKI_TOOLS.iter().map(ToolDefinition::describe).collect()

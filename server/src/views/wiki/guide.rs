@@ -77,6 +77,8 @@ pub(crate) struct WikiSituation {
     pub(crate) last_ingest: Option<DateTime<Utc>>,
     /// The newest first.
     pub(crate) open_runs: Vec<OpenRun>,
+    /// The streams that the configuration gives to the wiki.
+    pub(crate) streams: Vec<StreamQueue>,
     pub(crate) metrics: Vec<MetricReading>,
     /// The newest check without a model that the log names.
     pub(crate) last_check: Option<CheckNote>,
@@ -107,6 +109,14 @@ pub(crate) struct WikiGuide {
 pub(crate) struct TopicCount {
     pub(crate) topic: String,
     pub(crate) pages: usize,
+}
+
+/// A stream, and how many of its events no page was made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StreamQueue {
+    /// As the configuration names it.
+    pub(crate) name: String,
+    pub(crate) events: u64,
 }
 
 /// A run that was neither committed nor given up.
@@ -161,7 +171,7 @@ pub(crate) fn read_wiki_contract(root: &VaultRoot, wiki: &str) -> Result<WikiCon
     Ok(describe_contract(wiki, accepted.as_ref(), &manifest))
 }
 
-/// Reads a wiki for an assistant. Call it on a blocking thread.
+/// Reads a wiki for an assistant, without its streams, which are for the configuration to say. Call it on a blocking thread.
 ///
 /// # Errors
 /// [`ReadWikiError`].
@@ -190,6 +200,7 @@ pub(crate) fn read_wiki_guide(root: &VaultRoot, wiki: &str, now: DateTime<Utc>) 
         new_sources: pending.len(),
         last_ingest: ingest.map(|entry| entry.at),
         open_runs: open.collect(),
+        streams: Vec::new(),
         metrics: read_metrics(root, wiki)?,
         last_check: check.map(|entry| CheckNote { at: entry.at, found: entry.subject.clone() }),
         unreviewed: list_unreviewed(root, &path, accepted.as_ref()),

@@ -199,6 +199,22 @@ pub fn find_wiki_run(root: &VaultRoot, name: &str) -> Result<Option<WikiRunView>
     }
 }
 
+/// Lists the runs of a wiki that a name means: the whole one, or the 8 characters at its end. Call it on a blocking thread.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub(crate) fn list_named_runs(root: &VaultRoot, wiki: &str, name: &str) -> Result<Vec<RunId>, ReadWikiError> {
+    let records = find_run_records(root, name)?;
+    let committed = records.iter().filter_map(|record| Some(read_run(root, record)?.summary));
+    let recorded = committed.chain(find_rejected_runs(root, name)?).filter(|run| run.wiki == wiki).map(|run| run.run);
+    let staged = StagedRuns::new(root).list().unwrap_or_default().into_iter().map(|run| run.meta);
+    let is_named = |run: &RunId| run.as_str() == name || run.short() == name;
+    let staged = staged.filter(|meta| meta.wiki == wiki && is_named(&meta.run)).map(|meta| meta.run);
+    // One run may have a folder and a record.
+    let found: BTreeSet<RunId> = recorded.chain(staged).collect();
+    Ok(found.into_iter().collect())
+}
+
 fn describe_committed(run: RunSummary) -> WikiRunRow {
     WikiRunRow {
         run: run.run.to_string(),

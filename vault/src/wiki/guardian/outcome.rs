@@ -4,7 +4,7 @@
 
 use crate::wiki::request::WikiRunError;
 use crate::wiki::staged::StagedRunError;
-use steward_domain::wiki::claims::read_claims;
+use steward_domain::wiki::claims::{Claim, PageClaims, find_dropped_claims, read_claims};
 use steward_domain::wiki::lint::list_dangling_names;
 use steward_domain::wiki::page::WikiPage;
 use steward_domain::wiki::quote::Anchor;
@@ -38,6 +38,8 @@ pub struct StagedPage {
     pub dangling: Vec<String>,
     /// The files of pages that link to a page that is removed.
     pub inbound: Vec<String>,
+    /// The claims of a page that is removed, unless the run puts them on another page.
+    pub lost_claims: Vec<Claim>,
 }
 
 /// Why a call of an assistant staged nothing.
@@ -54,6 +56,9 @@ pub enum GuardianError {
     /// The page is another one than the assistant saw.
     #[error("{file} is not as you saw it")]
     StaleBase { file: String },
+    /// It is a symbolic link, or leads through one.
+    #[error("`{file}` is a symbolic link, or leads through one")]
+    Link { file: String },
     /// Pages changed since, so that the changes of the run do not fit any more.
     #[error("{file} changed since the run staged it: {reason}")]
     Stale { file: String, reason: String },
@@ -91,16 +96,16 @@ pub(super) fn describe_page(draft: &RunDraft<'_>, live: &[WikiPage], file: &str)
     let before = live.iter().find(|page| page.file == file);
     let after = draft.pages().iter().find(|page| page.file == file);
     let text = |page: &WikiPage| page.document.as_str().to_owned();
-    let anchors = |page: &WikiPage| read_claims(page.document.body(), &page.body.disputed).anchors;
+    let anchors = |page: &WikiPage| read_page_claims(page).anchors;
     let known = before.map(anchors).unwrap_or_default();
     let new = after.map(anchors).unwrap_or_default().into_iter().filter(|(label, _)| !known.contains_key(label));
     let is_link = |page: &&WikiPage, slug: &str| page.body.links.iter().any(|link| link.page_name() == Some(slug));
-    let inbound = match (before, after) {
+    let (inbound, lost_claims) = match (before, after) {
         (Some(removed), None) => {
             let linking = draft.pages().iter().filter(|page| is_link(page, &removed.slug));
-            linking.map(|page| page.file.clone()).collect()
+            (linking.map(|page| page.file.clone()).collect(), list_lost_claims(draft, removed))
         }
-        _ => Vec::new(),
+        _ => Default::default(),
     };
     StagedPage {
         file: file.to_owned(),
@@ -111,5 +116,20 @@ pub(super) fn describe_page(draft: &RunDraft<'_>, live: &[WikiPage], file: &str)
             list_dangling_names(page, draft.pages()).into_iter().map(|(_, name)| name).collect()
         }),
         inbound,
+        lost_claims,
     }
+}
+
+fn read_page_claims(page: &WikiPage) -> PageClaims {
+    read_claims(page.document.body(), &page.body.disputed)
+}
+
+/// The claims of a removed page that stand on no page that the run changes.
+fn list_lost_claims(draft: &RunDraft<'_>, removed: &WikiPage) -> Vec<Claim> {
+    let changed = draft.list_files();
+    let is_changed = |page: &&WikiPage| changed.iter().any(|file| file.path.file() == page.file);
+    let kept: Vec<PageClaims> = draft.pages().iter().filter(is_changed).map(read_page_claims).collect();
+    let claims = read_page_claims(removed);
+    let lost = find_dropped_claims(std::slice::from_ref(&claims), &kept);
+    claims.claims.into_iter().filter(|claim| lost.contains(&claim.id)).collect()
 }

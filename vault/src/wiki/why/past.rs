@@ -18,7 +18,7 @@ impl WhyPages {
     ///
     /// # Errors
     /// The folder of the records cannot be listed.
-    pub fn read_past(
+    pub(super) fn read_past(
         folder: &WikiFolder,
         root: &VaultRoot,
         wiki: &str,
@@ -48,7 +48,7 @@ impl WhyPages {
 
 impl WhyReport {
     /// Keeps what was known at a moment, and the claims that a run made or changed since another one.
-    pub fn restrict(&mut self, since: Option<DateTime<Utc>>, until: Option<DateTime<Utc>>) {
+    pub(super) fn restrict(&mut self, since: Option<DateTime<Utc>>, until: Option<DateTime<Utc>>) {
         for claim in &mut self.claims {
             claim.history.retain(|event| until.is_none_or(|until| event.at <= until));
             for event in &mut claim.history {

@@ -7,7 +7,7 @@ use crate::cli::output::{CommandError, CommandExit, CommandOutput, escape_text};
 use anyhow::bail;
 use chrono::{DateTime, Utc};
 use steward_vault::wiki::folder::WikiFolder;
-use steward_vault::wiki::why::{ExplainedClaim, MatchType, WhyPages, WhyReport, explain};
+use steward_vault::wiki::why::{ExplainedClaim, MatchType, WhyPages, WhyQuestion, WhyReport, explain_question};
 
 /// The time that a question is about.
 #[derive(Clone, Copy, Debug)]
@@ -27,16 +27,12 @@ pub(super) async fn run(
     if wiki.vault.is_none() && (since.is_some() || until.is_some()) {
         bail!(CommandError::Usage("--since and --until need a wiki of the vault, whose runs are on record".to_owned()));
     }
-    let past = match (&wiki.vault, until) {
-        (Some(vault), Some(until)) => Some(WhyPages::read_past(&folder, &vault.root, &vault.name, what, until)?),
-        _ => None,
-    };
-    let indexed = if past.is_some() { None } else { find_indexed(wiki, &folder, what).await };
-    let pages = past.or(indexed).unwrap_or_else(|| WhyPages::read_all(&folder, what));
+    // The index knows the pages as they are now.
+    let indexed = if until.is_some() { None } else { find_indexed(wiki, &folder, what).await };
     // Only a wiki of the vault has records.
     let records = wiki.vault.as_ref().map(|vault| (&vault.root, vault.name.as_str()));
-    let mut report = explain(&folder, &pages, records, what);
-    report.restrict(since, until);
+    let question = WhyQuestion { what, since, until, include_history: false };
+    let report = explain_question(&folder, indexed, records, &question)?;
     out.print_value(&report, || describe(&report, what, since))?;
     let is_faulty = report.claims.iter().flat_map(|claim| &claim.anchors).any(|it| !it.verified_against_source);
     Ok(match report.match_type {

@@ -103,7 +103,8 @@ impl WikiLoop {
 
     async fn record_ended_runs(&self) {
         let writer = Arc::clone(&self.writer);
-        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || writer.record_ended_runs()).await {
+        let record = move || writer.abandon_late_runs(Utc::now()).and_then(|()| writer.record_ended_runs());
+        if let Ok(Err(e)) = tokio::task::spawn_blocking(record).await {
             tracing::warn!(error = %e, "failed to look for rejected runs without a record, trying again later");
         }
     }

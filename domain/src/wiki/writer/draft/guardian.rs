@@ -7,8 +7,9 @@ use super::super::refusal::{DraftFault, DraftRefusal};
 use super::{MAX_REASON, RemovedPage, RunDraft, read_title};
 use crate::record::plain_text::to_one_line;
 use crate::wiki::merge::SplitBody;
-use crate::wiki::names::{name_folder, name_kind, name_summary};
+use crate::wiki::names::{is_lowercase_of, name_folder, name_kind, name_summary};
 use crate::wiki::page::{ARCHIVE_KIND, WikiPage};
+use crate::wiki::page_keys::{NameKey, find_page, find_position};
 use crate::wiki::run::WikiRunType;
 use crate::wiki::standard::is_slug;
 use serde::{Deserialize, Serialize};
@@ -140,13 +141,15 @@ impl RunDraft<'_> {
     /// Checks that no page and no file has this name, also in other letters, and no page this title.
     fn check_free(&self, file: &str, slug: &str, title: &str) -> Result<(), DraftRefusal> {
         let refuse = |text: String| Err(DraftRefusal::new(DraftFault::NameCollides, text));
-        if self.pages.iter().any(|page| page.file == file) {
+        if find_position(&self.pages, file).is_some() {
             return refuse(format!("error: {file} exists: replace or append text"));
         }
-        if let Some(page) = self.pages.iter().find(|page| page.slug.to_lowercase() == slug.to_lowercase()) {
+        let key = NameKey::new(slug);
+        if let Some(page) = self.pages.iter().find(|page| page.has_slug(&key)) {
             return refuse(format!("error: {} has the slug {slug} already", page.file));
         }
-        if self.input.files.iter().any(|known| known.to_lowercase() == file.to_lowercase()) {
+        let lower = file.to_lowercase();
+        if self.input.files.iter().any(|known| is_lowercase_of(&lower, known)) {
             return refuse(format!("error: a file of a person is called {file}: choose another name"));
         }
         match self.find_called(title) {
@@ -157,13 +160,13 @@ impl RunDraft<'_> {
 
     /// A page that a run may change, by its file.
     fn find_changeable(&self, file: &str) -> Result<WikiPage, DraftRefusal> {
-        let page = self.pages.iter().find(|page| page.file == file).ok_or_else(|| {
+        let page = find_page(&self.pages, file).ok_or_else(|| {
             DraftRefusal::new(
                 DraftFault::NotFound,
                 format!("error: there is no page {file}: make it, or list the pages"),
             )
         })?;
-        let is_new = self.input.pages.iter().all(|known| known.file != file);
+        let is_new = find_page(self.input.pages, file).is_none();
         if page.kind == ARCHIVE_KIND && !is_new {
             return Err(DraftRefusal::new(DraftFault::ArchiveImmutable, "error: an archive is never changed"));
         }
@@ -186,9 +189,9 @@ impl RunDraft<'_> {
         match places.as_slice() {
             [_] => {}
             [] => {
+                let refusal = DraftRefusal::new(DraftFault::NoMatch, "error: this text does not stand on the page");
                 let nearest = find_nearest_lines(body.text, old);
-                let text = format!("error: this text does not stand on the page{nearest}");
-                return Err(DraftRefusal::new(DraftFault::NoMatch, text));
+                return Err(refusal.with_outside("nearest", "; the nearest lines: ", nearest));
             }
             places => {
                 let line_of = |at: &usize| (body.text[..*at].matches('\n').count() + 1).to_string();
@@ -221,7 +224,7 @@ impl RunDraft<'_> {
 
     fn remove_page(&mut self, file: &str, reason: &str) -> Result<String, DraftRefusal> {
         let page = self.find_changeable(file)?;
-        let is_new = self.input.pages.iter().all(|known| known.file != file);
+        let is_new = find_page(self.input.pages, file).is_none();
         if self.input.run_type != WikiRunType::Manual && !is_new {
             let text = "error: only a run of the type manual removes a page, and a person commits it";
             return Err(DraftRefusal::new(DraftFault::DropsClaims, text));
@@ -239,7 +242,7 @@ impl RunDraft<'_> {
     }
 
     fn keep_page(&mut self, file: &str, reason: &str) -> Result<String, DraftRefusal> {
-        let Some(page) = self.pages.iter().find(|page| page.file == file) else {
+        let Some(page) = find_page(&self.pages, file) else {
             return Err(DraftRefusal::new(DraftFault::NotFound, format!("error: there is no page {file}")));
         };
         self.note_unchanged(page.slug.clone(), reason);
@@ -260,7 +263,7 @@ fn split_file(file: &str) -> Result<(&str, &str), DraftRefusal> {
     }
 }
 
-/// The lines that share words with a text, for who looks for it.
+/// The lines that share words with a text, for who looks for it; empty if there are none.
 fn find_nearest_lines(body: &str, old: &str) -> String {
     let words = |text: &str| -> BTreeSet<String> { text.split_whitespace().map(str::to_lowercase).collect() };
     let wanted = words(old.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
@@ -273,5 +276,5 @@ fn find_nearest_lines(body: &str, old: &str) -> String {
     best.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
     let lines: Vec<String> =
         best.iter().take(2).map(|(_, line)| line.trim().chars().take(160).collect::<String>()).collect();
-    if lines.is_empty() { String::new() } else { format!("; the nearest lines: {}", lines.join(" | ")) }
+    lines.join(" | ")
 }

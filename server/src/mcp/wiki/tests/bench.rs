@@ -123,7 +123,7 @@ pub(super) async fn ask(vault: &Arc<McpVault>, tool: &str, arguments: Value) -> 
 /// The error that a tool answers about `acme`.
 pub(super) async fn refuse(vault: &Arc<McpVault>, tool: &str, arguments: Value) -> String {
     match call_as(vault, Some("acme"), tool, arguments.clone()).await {
-        Err(error) => error.to_string(),
+        Err(error) => error.render(&vault.fences),
         Ok(_) => panic!("{tool} answers {arguments}"),
     }
 }

@@ -1,10 +1,12 @@
 //! Long lists are divided: no part is too large for a model, and all parts together are the list.
 
-use super::bench::{Bench, ask, call_as, refuse};
-use crate::mcp::McpVault;
+use super::bench::{Bench, EventDraft, ask, attach, call_as, refuse};
+use crate::access::{Toolset, WikiRight};
 use crate::mcp::tests::TestWiki;
 use crate::mcp::tokens::count_tokens;
-use crate::mcp::tool::ToolAnswer;
+use crate::mcp::tool::{ToolAnswer, ToolCall};
+use crate::mcp::wiki::WIKI_TOOLS;
+use crate::mcp::{McpCaller, McpVault};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -92,6 +94,85 @@ async fn a_list_of_files_is_cut_by_its_tokens() {
     let vault = bench.open([]);
     let (entries, parts) = read_parts(&vault, "list", "entries", json!({"path": "raw/**", "limit": 500})).await;
     assert!(entries.len() == 300 && parts > 1, "{} {parts}", entries.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_come_in_parts_and_none_is_shown_twice() {
+    let bench = Bench::new();
+    for n in 0..300 {
+        bench.put(&format!("wiki/acme/sources/{n:03}-{}.txt", "ꙮ".repeat(60)), "words");
+    }
+    let vault = bench.open([]);
+    for limit in [70, 500] {
+        let (sources, parts) = read_parts(&vault, "sources", "sources", json!({"limit": limit})).await;
+        let paths: BTreeSet<&str> = sources.iter().map(|source| source["path"].as_str().unwrap()).collect();
+        assert!(sources.len() == 300 && paths.len() == 300 && parts > 1, "{} {} {parts}", sources.len(), paths.len());
+    }
+    // A document that is put there meanwhile moves none.
+    let first = ask(&vault, "sources", json!({"limit": 2})).await;
+    bench.put("wiki/acme/sources/000-a.txt", "words");
+    let second = ask(&vault, "sources", json!({"limit": 2, "cursor": first["cursor"]})).await;
+    let begins = |value: &Value, prefix: &str| value["sources"][0]["path"].as_str().unwrap().starts_with(prefix);
+    assert!(begins(&first, "raw/000-") && begins(&second, "raw/002-"), "{first} {second}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beliefs_with_many_long_quotes_fit_into_an_answer() {
+    let bench = Bench::new();
+    for (beliefs, quotes, quote) in
+        [(22, 8, "ꙮ".repeat(390)), (1, 40, "ꙮ".repeat(2_000)), (25, 1, "short words".into())]
+    {
+        let label = |belief: usize, quote: usize| format!("c{:08x}", belief * 100 + quote);
+        let marks = |belief: usize| (0..quotes).map(|n| format!("[^{}]", label(belief, n))).collect::<String>();
+        let said: String = (0..beliefs).map(|n| format!("Plot {n} ends in March.{}\n\n", marks(n))).collect();
+        let notes = (0..beliefs).flat_map(|belief| (0..quotes).map(move |n| (belief, n)));
+        let notes: String =
+            notes.map(|(belief, n)| format!("[^{}]: lease — \"{quote}\"\n", label(belief, n))).collect();
+        let page = TestWiki::render_page("lease", "concept", "", &format!("{said}{notes}"));
+        bench.put("wiki/acme/concepts/lease.md", page);
+        let vault = bench.open([]);
+        let shown = ask(&vault, "why", json!({"query": "lease", "include_history": true})).await;
+        let tokens = count_tokens(&shown.to_string());
+        assert!(tokens <= MAX_RESULT_TOKENS, "{tokens}");
+        let listed = shown["beliefs"].as_array().unwrap();
+        assert!(!listed.is_empty() && listed.len() <= 20, "{}", listed.len());
+        assert_eq!(shown["total"], beliefs);
+        let shown_quotes = listed.iter().flat_map(|belief| belief["quotes"].as_array().unwrap());
+        let lengths = shown_quotes.map(|it| it["quote"].as_str().unwrap().chars().count());
+        assert!(lengths.max().is_none_or(|longest| longest <= 401));
+        let notice = shown["notice"].as_str().unwrap();
+        assert!(notice.starts_with("cut: not shown are "), "{notice}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cursor_is_of_no_use_to_another_caller() {
+    let bench = Bench::new();
+    for n in 0..3 {
+        bench.put(&format!("wiki/acme/sources/{n}.txt"), "words");
+        let origin = format!("2026-11-2{n}T08:00:00Z");
+        let text = format!("Mail {n}.");
+        let (stream, pattern) = ("work", "mail:ann@b.example");
+        bench.put_event(&EventDraft { stream, pattern, origin: &origin, subject: "Roof", text: &text });
+    }
+    let vault = bench.open([attach("acme", &["imap:work"], &[])]);
+    for (tool, rows) in [("sources", "sources"), ("events", "events"), ("subscriptions", "items"), ("list", "entries")]
+    {
+        let mut arguments = match tool {
+            "list" => json!({"path": "raw/**", "limit": 1}),
+            _ => json!({"limit": 1}),
+        };
+        let first = ask(&vault, tool, arguments.clone()).await;
+        arguments["cursor"] = first["cursor"].clone();
+        let second = ask(&vault, tool, arguments.clone()).await;
+        assert_eq!(second[rows].as_array().unwrap().len(), 1, "{tool}: {second}");
+        let caller =
+            McpCaller::new("eve".to_owned(), Some("acme".to_owned()), &[Toolset::Wiki], WikiRight::Read, false);
+        let definition = WIKI_TOOLS.iter().find(|known| known.name == tool).unwrap();
+        let call = ToolCall { vault: Arc::clone(&vault), caller, arguments: arguments.as_object().unwrap().clone() };
+        let answer = tokio::task::spawn_blocking(move || (definition.run)(&call)).await.unwrap();
+        assert!(answer.is_err_and(|error| error.to_string().starts_with("error bad_cursor: ")), "{tool}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

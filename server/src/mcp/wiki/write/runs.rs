@@ -2,7 +2,7 @@
 //!
 //! A run is its caller's alone: for anybody else it is not there. Calls of one run follow each other.
 
-use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside, show_reason};
+use crate::mcp::error::{REASON, ToolError, ToolErrorCode, refuse_request, shorten_outside, show_reason};
 use crate::mcp::tool::ToolCall;
 use crate::mcp::workspace::Workspace;
 use chrono::Utc;
@@ -11,7 +11,7 @@ use steward_domain::wiki::SOURCES_FOLDER;
 use steward_domain::wiki::registry::to_source_file;
 use steward_domain::wiki::run::{RunId, RunSource, WikiRunType};
 use steward_domain::wiki::writer::refusal::DraftFault;
-use steward_vault::wiki::guardian::{GuardianError, GuardianSession, NewGuardianRun};
+use steward_vault::wiki::guardian::{GuardianError, GuardianSession, NewGuardianRun, is_under_way};
 use steward_vault::wiki::pending::{FoundSource, find_registered};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunMeta, StagedRunError, StagedRuns};
@@ -23,6 +23,8 @@ use tokio::runtime::Handle;
 const BUSY_PATIENCE: Duration = Duration::from_secs(30);
 /// How often it looks.
 const BUSY_INTERVAL: Duration = Duration::from_millis(20);
+/// How often a withdrawal is requested again while a check holds the run.
+const WITHDRAWAL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The run that a call means, or begins.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +118,9 @@ fn register_source(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Re
     match Handle::current().block_on(holder.request_wiki_run(input)) {
         Ok(WikiRunOutput::Done { .. }) => Ok(()),
         Ok(WikiRunOutput::Refused { message, .. }) => {
-            Err(ToolError::new(ToolErrorCode::Refused, show_reason(&message), "`steward wiki lint` says more"))
+            let what = "the document was not added to the sources";
+            Err(ToolError::new(ToolErrorCode::Refused, what, "`steward wiki lint` says more")
+                .with_outside(REASON, &message))
         }
         Err(e) => {
             let what = show_reason(&e.to_string());
@@ -180,21 +184,57 @@ fn refuse_unknown(name: &str) -> ToolError {
     )
 }
 
-/// Gives up an open run of the caller. Returns its id.
+/// Gives up a run of the caller, and returns its id. The process that holds the vault ends one that was submitted.
 ///
 /// # Errors
-/// As [`open_run`].
+/// As [`open_run`]; [`ToolErrorCode::RunClosed`] for a run that was committed or has ended.
 pub(in crate::mcp::wiki) fn abandon_run(
     call: &ToolCall,
     workspace: &Workspace<'_>,
     name: &str,
     reason: &str,
 ) -> Result<String, ToolError> {
-    let choice = RunChoice { run: Some(name), run_type: None, source: None };
+    let run = find_own_run(call, workspace, name)?;
+    if is_submitted_run(workspace, &run)? && withdraw_run(call, workspace, &run, reason)? {
+        return Ok(run.to_string());
+    }
+    let choice = RunChoice { run: Some(run.as_str()), run_type: None, source: None };
     let (session, _) = open_run(call, workspace, &choice)?;
     let reason = format!("its assistant gave it up: {}", show_reason(reason));
     session.end_open(Utc::now(), &reason).map_err(ToolError::internal)?;
     Ok(session.run().meta.run.to_string())
+}
+
+/// Whether a run was submitted and has not ended.
+fn is_submitted_run(workspace: &Workspace<'_>, run: &RunId) -> Result<bool, ToolError> {
+    let staged = StagedRuns::new(workspace.vault.root()).peek(run).map_err(ToolError::internal)?;
+    is_under_way(&staged).map_err(ToolError::internal)
+}
+
+/// Has a submitted run ended before it is committed; `false` if it has ended or is open again meanwhile. A check that is under way holds
+/// the run, so it is waited for.
+fn withdraw_run(call: &ToolCall, workspace: &Workspace<'_>, run: &RunId, reason: &str) -> Result<bool, ToolError> {
+    let holder = Handle::current().block_on(workspace.vault.reach_holder())?;
+    let began = Instant::now();
+    loop {
+        let input = WikiRunInput {
+            wiki: workspace.name.clone(),
+            by: call.caller.name.clone(),
+            at: Utc::now(),
+            request: WikiRequest::Reject { run: run.clone(), reason: Some(reason.to_owned()) },
+        };
+        let output = Handle::current().block_on(holder.request_wiki_run(input)).map_err(|e| refuse_request(&e))?;
+        let WikiRunOutput::Refused { message, .. } = output else { return Ok(true) };
+        if !is_submitted_run(workspace, run)? {
+            return Ok(false);
+        }
+        if began.elapsed() >= BUSY_PATIENCE {
+            let what = format!("the run {} is not given up yet", run.short());
+            return Err(ToolError::new(ToolErrorCode::WorkspaceBusy, what, "Try again in a minute")
+                .with_outside(REASON, &message));
+        }
+        std::thread::sleep(WITHDRAWAL_INTERVAL);
+    }
 }
 
 /// Removes a run that was just begun and of which nothing is staged: nobody was told its name.
@@ -211,15 +251,24 @@ pub(in crate::mcp::wiki) fn refuse_change(error: GuardianError) -> ToolError {
     match error {
         GuardianError::Draft(refusal) => {
             let fix = describe_fix(refusal.fault);
-            ToolError::new(ToolErrorCode::Draft(refusal.fault), show(&refusal.text), fix)
+            let error = ToolError::new(ToolErrorCode::Draft(refusal.fault), show(&refusal.text), fix);
+            match &refusal.outside {
+                Some(outside) => error.with_outside(outside.name, &outside.words),
+                None => error,
+            }
         }
         GuardianError::Unknown(run) => refuse_unknown(&run),
-        closed @ GuardianError::Closed { .. } => {
+        GuardianError::Closed { run, reason } => {
             let fix = "`history` shows its state; a call without `run_id` begins another run";
-            ToolError::new(ToolErrorCode::RunClosed, show(&closed.to_string()), fix)
+            ToolError::new(ToolErrorCode::RunClosed, format!("the run {run} takes no changes"), fix)
+                .with_outside(REASON, &reason)
         }
         GuardianError::Incomplete(what) => {
             ToolError::new(ToolErrorCode::RunIncomplete, show(&what), "Stage what is missing, or name what is staged")
+        }
+        linked @ GuardianError::Link { .. } => {
+            let fix = "A person can put the file or the folder itself in its place";
+            ToolError::new(ToolErrorCode::IsALink, show(&linked.to_string()), fix)
         }
         stale @ GuardianError::StaleBase { .. } => {
             ToolError::new(ToolErrorCode::StaleBase, show(&stale.to_string()), "Read the page again")
@@ -233,12 +282,12 @@ pub(in crate::mcp::wiki) fn refuse_change(error: GuardianError) -> ToolError {
         }
         GuardianError::Staged(error) => ToolError::internal(error),
         GuardianError::Run(WikiRunError::Refused(reason)) => {
-            let code = match reason.split(':').next() {
-                Some("source_drifted") => ToolErrorCode::SourceDrifted,
-                Some("source_missing") => ToolErrorCode::SourceMissing,
-                _ => ToolErrorCode::Refused,
+            let (code, what) = match reason.split(':').next() {
+                Some("source_drifted") => (ToolErrorCode::SourceDrifted, "a source is not as it was registered"),
+                Some("source_missing") => (ToolErrorCode::SourceMissing, "a source is not registered, or not there"),
+                _ => (ToolErrorCode::Refused, "the wiki does not allow it"),
             };
-            ToolError::new(code, show(&reason), "`steward wiki lint` says more")
+            ToolError::new(code, what, "`steward wiki lint` says more").with_outside(REASON, &reason)
         }
         GuardianError::Run(error) => ToolError::internal(error),
     }

@@ -3,13 +3,14 @@
 //! The process that holds the vault is reached first: without it the run stays open. Then the run is closed, and a workflow carries it out.
 
 use super::header::{LogHeader, read_header};
-use super::result::ChangeResult;
+use super::result::{ChangeResult, MAX_WARNING};
 use super::runs::{RunChoice, open_run, refuse_change};
 use super::{WriteArguments, WriteOperation, to_written_file};
 use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
-use crate::mcp::outside::OutsideWords;
+use crate::mcp::steward::find_card_address;
 use crate::mcp::tool::ToolCall;
 use crate::mcp::wiki::PATIENCE;
+use crate::mcp::wiki::excerpt::shorten_words;
 use crate::mcp::workspace::Workspace;
 use crate::temporal::resolve::ResolutionRequestError;
 use crate::views::wiki::shorten_run;
@@ -22,6 +23,10 @@ use steward_vault::wiki::staged::StagedRuns;
 use steward_vault::wiki::state::read_wiki;
 use steward_workflows::{AssistantRunInput, IngestOutput};
 use tokio::runtime::Handle;
+
+/// The most notes about a commit, and the most characters of why a run was refused.
+const MAX_NOTES: usize = 20;
+const MAX_MESSAGE: usize = 4_000;
 
 /// Submits the run that the call names.
 ///
@@ -62,7 +67,9 @@ pub(super) fn submit_run(
     if let Err(ResolutionRequestError::Away { .. } | ResolutionRequestError::Paused { .. }) = &outcome {
         reopen_run(call, workspace, &run)?;
     }
-    describe_outcome(workspace, run.as_str(), outcome)
+    // A person decides on the page of the run, if a dashboard runs.
+    let find_card = || find_card_address(call, &workspace.name, run.short());
+    describe_outcome(&workspace.name, run.as_str(), outcome, find_card)
 }
 
 /// Opens a run again that could not be submitted.
@@ -72,7 +79,7 @@ fn reopen_run(call: &ToolCall, workspace: &Workspace<'_>, run: &RunId) -> Result
     let wiki = read_wiki(root, &workspace.name, &staged.meta.folder).map_err(ToolError::internal)?;
     let mut session = GuardianSession::resume(root, wiki, staged).map_err(ToolError::internal)?;
     if session.run().meta.by == call.caller.name && session.is_submitted() {
-        session.reopen(Utc::now(), "it could not be submitted").map_err(ToolError::internal)?;
+        session.withdraw_submission(Utc::now(), "it could not be submitted").map_err(ToolError::internal)?;
     }
     Ok(())
 }
@@ -112,28 +119,35 @@ fn find_touched(session: &GuardianSession, header: &LogHeader) -> Result<Vec<Str
 
 /// What became of a run that was submitted.
 fn describe_outcome(
-    workspace: &Workspace<'_>,
+    wiki: &str,
     run: &str,
     outcome: Result<IngestOutput, ResolutionRequestError>,
+    find_card: impl FnOnce() -> Option<String>,
 ) -> Result<ChangeResult, ToolError> {
     let short = shorten_run(run);
     let describe = |state: &str, next: String| ChangeResult::of_run(run, state, next);
     let submitted = |state: &str, next: String| ChangeResult {
-        action: Some(derive_record_id(ActionKind::Wiki, run, &workspace.name).to_string()),
+        action: Some(derive_record_id(ActionKind::Wiki, run, wiki).to_string()),
         ..describe(state, next)
     };
     Ok(match outcome {
         Ok(IngestOutput::Committed { notes, .. }) => ChangeResult {
-            warnings: notes.into_iter().map(OutsideWords).collect(),
+            warnings: notes.iter().take(MAX_NOTES).map(|note| shorten_words(note, MAX_WARNING)).collect(),
             ..submitted("committed", format!("Done. `steward wiki runs revert {short}` takes it back"))
         },
-        Ok(IngestOutput::Pending { .. }) => submitted(
-            "pending",
-            format!(
-                "A person decides about it: `steward wiki runs approve {short}`, or its page in the dashboard. `history(run_id=\"{short}\")` shows why it waits"
-            ),
-        ),
-        Ok(IngestOutput::Nothing { reason }) => describe("rejected", show_reason(&reason)),
+        Ok(IngestOutput::Pending { .. }) => {
+            let card = find_card();
+            let place = match &card {
+                Some(_) => "show them `card`".to_owned(),
+                None => format!("`steward wiki runs approve {short}`, or its page in the dashboard"),
+            };
+            let next = format!("A person decides about it: {place}. `history(run_id=\"{short}\")` shows why it waits");
+            ChangeResult { card, ..submitted("pending", next) }
+        }
+        Ok(IngestOutput::Nothing { reason }) => ChangeResult {
+            warnings: vec![shorten_words(&reason, MAX_MESSAGE)],
+            ..describe("rejected", "The run has ended, and nothing was changed".to_owned())
+        },
         Ok(IngestOutput::Refused { message, .. }) => {
             let (state, next) = match message.starts_with("revise: ") {
                 true => (
@@ -144,7 +158,7 @@ fn describe_outcome(
                 ),
                 false => ("rejected", "The run has ended, and nothing was changed".to_owned()),
             };
-            ChangeResult { warnings: vec![OutsideWords(message)], ..describe(state, next) }
+            ChangeResult { warnings: vec![shorten_words(&message, MAX_MESSAGE)], ..describe(state, next) }
         }
         Err(ResolutionRequestError::Late { .. }) => {
             submitted("verifying", format!("It goes on without you. Ask `history(run_id=\"{short}\")` in a minute"))
@@ -156,4 +170,30 @@ fn describe_outcome(
         }
         Err(ResolutionRequestError::Failed { reason, .. }) => return Err(ToolError::internal(reason)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_waits_names_its_card_or_the_command() {
+        let run: RunId = "r-20261124T091504Z-3f9a1c22".parse().unwrap();
+        let describe = |outcome: IngestOutput, card: Option<&str>| {
+            describe_outcome("allotment", run.as_str(), Ok(outcome), || card.map(str::to_owned)).unwrap()
+        };
+        let card = "http://127.0.0.1:8420/wikis/allotment/runs/3f9a1c22";
+        let shown = describe(IngestOutput::Pending { run: run.clone() }, Some(card));
+        assert_eq!(
+            (shown.state.as_str(), shown.card.as_deref(), shown.action.is_some()),
+            ("pending", Some(card), true)
+        );
+        assert!(!shown.next.contains("steward wiki runs approve"), "{}", shown.next);
+        let hidden = describe(IngestOutput::Pending { run: run.clone() }, None);
+        assert!(hidden.card.is_none() && hidden.next.contains("steward wiki runs approve 3f9a1c22"), "{}", hidden.next);
+        let refused =
+            IngestOutput::Refused { run: None, status: 422, message: format!("revise: {}", "x".repeat(9_000)) };
+        let refused = describe(refused, Some(card));
+        assert!(refused.card.is_none() && refused.warnings[0].0.chars().count() <= MAX_MESSAGE + 1);
+    }
 }
