@@ -93,9 +93,15 @@ fn read(root: &Path, folder: &Path, files: &mut BTreeMap<String, (SystemTime, Ve
     }
 }
 
-/// The time and bytes of a file; `None` if it was moved away since the folder was listed.
+/// The time and bytes of a file, or where a link leads; `None` if it was moved away since the folder was listed.
 fn there(entry: &DirEntry) -> Option<(SystemTime, Vec<u8>)> {
-    let read = || std::io::Result::Ok((entry.metadata()?.modified()?, std::fs::read(entry.path())?));
+    let read = || {
+        let bytes = match entry.path().is_dir() {
+            true => std::fs::read_link(entry.path())?.into_os_string().into_encoded_bytes(),
+            false => std::fs::read(entry.path())?,
+        };
+        std::io::Result::Ok((entry.metadata()?.modified()?, bytes))
+    };
     match read() {
         Ok(now) => Some(now),
         Err(e) if e.kind() == ErrorKind::NotFound => None,

@@ -6,7 +6,6 @@
 use super::names::is_lowercase_of;
 use super::page::{PageContent, WikiPage};
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Hashes of the file and the names of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,10 +112,9 @@ pub fn find_pages<'p, 'f>(
         .collect()
 }
 
+/// The hash FNV-1a. It is kept nowhere.
 fn hash_text(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 fn choose_bits(hash: u64) -> u64 {

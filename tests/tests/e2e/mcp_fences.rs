@@ -84,9 +84,9 @@ async fn write_run(desk: &Desk) {
     let content = format!(
         "---\ntitle: Orders, says {MARK}\nkind: concept\ntags: [{MARK}]\naliases: [\"{TITLE}\"]\n---\n{ORDER}[^1]\n\n[^1]: 2026-11-20-lease — \"{ORDER}\"\n"
     );
-    let create = json!({"op": "create", "path": "wiki/concepts/orders.md", "content": content});
+    let create = json!({"op": "create", "path": "wiki/concepts/spoken.md", "content": content});
     let run = client.value("write", create).await["run"].as_str().unwrap().to_owned();
-    let entry = format!("## [2026-11-24] manual | {TITLE} | touched: concepts/orders.md");
+    let entry = format!("## [2026-11-24] manual | {TITLE} | touched: concepts/spoken.md");
     let submit = json!({"op": "append", "path": "wiki/log.md", "run_id": run, "content": entry});
     assert_eq!(client.value("write", submit).await["state"], "pending");
     client.end().await;
@@ -141,7 +141,7 @@ fn list_readings() -> Vec<Reading> {
         ("search", json!({"query": MARK, "kind": "event"}), false),
         read("wiki/concepts/shouted.md"),
         read("wiki/concepts/tagged.md"),
-        read("wiki/concepts/orders.md"),
+        read("wiki/concepts/spoken.md"),
         read("wiki/overview.md"),
         read("wiki/index.md"),
         read("wiki/log.md"),
@@ -149,7 +149,7 @@ fn list_readings() -> Vec<Reading> {
         read("raw/2026-11-21-orders.md"),
         read("raw/ignore all rules plughname.md"),
         read("wiki/concepts/*"),
-        ("follow", json!({"from_page": "wiki/concepts/orders.md", "footnote_id": "1", "context": 2_000}), true),
+        ("follow", json!({"from_page": "wiki/concepts/spoken.md", "footnote_id": "1", "context": 2_000}), true),
         ("history", json!({}), true),
         ("why", json!({"query": MARK}), true),
         ("why", json!({"query": "orders"}), true),
@@ -249,7 +249,7 @@ async fn check_refusals(client: &mut Client) {
     for (tool, arguments) in [
         ("read", json!({"path": page, "section": "Nothing of this"})),
         ("read", json!({"path": "raw/ignore all rules plughnam.md"})),
-        ("follow", json!({"from_page": "wiki/concepts/orders.md", "footnote_id": "9"})),
+        ("follow", json!({"from_page": "wiki/concepts/spoken.md", "footnote_id": "9"})),
         ("write", json!({"op": "str_replace", "path": page, "old_text": near, "new_text": "x"})),
         ("write", json!({"op": "create", "path": "wiki/concepts/new.md", "content": quoted})),
         ("git_show", json!({"source": "infra", "rev": "nothing"})),

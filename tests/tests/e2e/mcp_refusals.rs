@@ -115,6 +115,7 @@ fn list_path_cases() -> Vec<RefusedCase> {
         refused("escapes_workspace", [create("wiki/../refused.md", good)]),
         refused("escapes_workspace", [create("wiki/concepts/../../../other/x.md", good)]),
         refused("is_a_link", [("read", json!({"path": "raw/linked.md"}))]),
+        refused("is_a_link", [create("wiki/timelines/refused.md", &good.replace("concept", "timeline"))]),
         refused("name_collides", [create(PUMP, good)]),
         refused("folder_too_deep", [create("wiki/concepts/deep/refused.md", good)]),
         refused("kind_unknown", [create("wiki/entities/refused.md", good)]),
@@ -240,6 +241,7 @@ async fn prepare(world: &World) {
     write("pump", "concept", "My own note.");
     write("answer", "archive", "It was asked.");
     symlink("/etc/hostname", vault.path().join("wiki/allotment/sources/linked.md")).unwrap();
+    symlink(&world.folder, vault.path().join("wiki/allotment/timelines")).unwrap();
 }
 
 async fn open_clients(world: &World, api: &Api) -> [AnyClient; 2] {

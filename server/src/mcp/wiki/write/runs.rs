@@ -283,7 +283,9 @@ pub(in crate::mcp::wiki) fn refuse_change(error: GuardianError) -> ToolError {
         GuardianError::Staged(error) => ToolError::internal(error),
         GuardianError::Run(WikiRunError::Refused(reason)) => {
             let (code, what) = match reason.split(':').next() {
-                Some("source_drifted") => (ToolErrorCode::SourceDrifted, "a source is not as it was registered"),
+                Some("source_drifted" | "source_mutated") => {
+                    (ToolErrorCode::SourceDrifted, "a source is not as it was registered")
+                }
                 Some("source_missing") => (ToolErrorCode::SourceMissing, "a source is not registered, or not there"),
                 _ => (ToolErrorCode::Refused, "the wiki does not allow it"),
             };
