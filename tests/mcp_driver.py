@@ -5,6 +5,10 @@
 The first line of standard input says how to connect, and each further line is one command, such as {"do": "call", "name": "guide",
 "arguments": {}}. Each is answered by one line: {"result": ...} as it came, or {"error": "..."}. The end of input closes the session.
 The library is `mcp` 1.30 or 2.3, whichever is found. NODE is the same for the libraries of Node; `node -e` runs it.
+
+Each library declares that it opens addresses (`elicitation.url`). {"do": "person", "does": "accept"} says what the person does with each
+address from then on: `accept`, `decline`, `cancel`, or `ignore`, which is no answer at all. It returns what was shown to them before.
+`call_once` is a call of the newest protocol whose request for a person is handed over and not answered.
 """
 
 import asyncio
@@ -12,10 +16,11 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from importlib.metadata import version
 
 # Seconds for one request, and for a change to be reported.
-LONGEST_REQUEST = 120
+LONGEST_REQUEST = int(os.environ.get("LONGEST_REQUEST", "120"))
 
 NODE = r"""
 const [library] = process.argv.slice(1);
@@ -24,11 +29,12 @@ const base = old ? "@modelcontextprotocol/sdk/client" : "@modelcontextprotocol/c
 const { Client } = require(old ? base + "/index.js" : base);
 const { StdioClientTransport } = require(old ? base + "/stdio.js" : base + "/stdio");
 const { StreamableHTTPClientTransport } = require(old ? base + "/streamableHttp.js" : base);
-const updated = old ? require("@modelcontextprotocol/sdk/types.js").ResourceUpdatedNotificationSchema : "notifications/resources/updated";
-const limits = { timeout: 120000 };
+const types = old ? require("@modelcontextprotocol/sdk/types.js") : {};
+const updated = types.ResourceUpdatedNotificationSchema ?? "notifications/resources/updated";
+const limits = { timeout: 1000 * Number(process.env.LONGEST_REQUEST) };
 const changes = new Set();
 const waiting = new Map();
-let client, modern;
+let client, modern, action = "cancel", shown = [];
 const callTool = (wish, options) => old ? client.callTool(wish, undefined, options) : client.callTool(wish, options);
 
 const verbs = {
@@ -39,11 +45,15 @@ const keys = { templates: "resourceTemplates" };
 
 const commands = {
   async connect({ transport, command, args, env, url, token, era }) {
-    const options = { capabilities: {}, versionNegotiation: { mode: era === "legacy" ? "legacy" : { pin: era } } };
+    const options = { capabilities: { elicitation: { url: {} } }, versionNegotiation: { mode: era === "legacy" ? "legacy" : { pin: era } } };
     client = new Client({ name: process.env.CLIENT_NAME, version: "1" }, options);
     client.setNotificationHandler(updated, ({ params }) => {
       changes.add(params.uri);
       waiting.get(params.uri)?.();
+    });
+    client.setRequestHandler(types.ElicitRequestSchema ?? "elicitation/create", ({ params }) => {
+      shown.push(params);
+      return action === "ignore" ? new Promise(() => {}) : { action };
     });
     const headers = { Authorization: `Bearer ${token}` };
     await client.connect(transport === "stdio" ? new StdioClientTransport({ command, args, env })
@@ -63,6 +73,13 @@ const commands = {
     return all;
   },
   call: ({ name, arguments: given }) => callTool({ name, arguments: given }, limits),
+  call_once: ({ name, arguments: given }) =>
+    client.request({ method: "tools/call", params: { name, arguments: given } }, { ...limits, allowInputRequired: true }),
+  person({ does }) {
+    const seen = shown;
+    [action, shown] = [does, []];
+    return seen;
+  },
   read: ({ uri }) => client.readResource({ uri }, limits),
   prompt: ({ name, arguments: given }) => client.getPrompt({ name, arguments: given }, limits),
   complete: ({ ref, argument }) => client.complete({ ref, argument }, limits),
@@ -143,6 +160,29 @@ async def list_all(list_page, key: str) -> list:
             return found
 
 
+class Person:
+    """Whoever sits at the client, and the addresses that were shown to them."""
+
+    def __init__(self) -> None:
+        self.action, self.shown = "cancel", []
+
+    def change(self, action: str) -> list:
+        """What they do from now on. Returns what was shown to them before."""
+        shown, self.action, self.shown = self.shown, action, []
+        return shown
+
+    def take_request(self, types):
+        """The function that a library calls with a request."""
+
+        async def answer(_, params):
+            self.shown.append(to_json(params))
+            if self.action == "ignore":
+                await asyncio.Event().wait()
+            return types.ElicitResult(action=self.action)
+
+        return answer
+
+
 class OldLibrary:
     """`mcp` 1.30: a session that begins with `initialize`."""
 
@@ -152,7 +192,7 @@ class OldLibrary:
         from mcp.client.stdio import stdio_client
         from mcp.client.streamable_http import streamable_http_client
 
-        self.types, self.changes = types, Changes()
+        self.types, self.changes, self.person_at_client = types, Changes(), Person()
         if wish["transport"] == "stdio":
             server = StdioServerParameters(command=wish["command"], args=wish["args"], env=wish["env"])
             read, write = await stack.enter_async_context(stdio_client(server))
@@ -162,7 +202,10 @@ class OldLibrary:
             read, write, _ = await stack.enter_async_context(streamable_http_client(wish["url"], http_client=web))
         info = types.Implementation(name=os.environ["CLIENT_NAME"], version="1")
         self.session = await stack.enter_async_context(
-            ClientSession(read, write, message_handler=self.handle_message, client_info=info)
+            ClientSession(
+                read, write, message_handler=self.handle_message, client_info=info,
+                elicitation_callback=self.person_at_client.take_request(types),
+            )
         )
         began = await self.session.initialize()
         return {"protocol": began.protocolVersion, "instructions": began.instructions, "capabilities": to_json(began.capabilities)}
@@ -218,6 +261,9 @@ class OldLibrary:
     async def await_change(self, uri: str, seconds: float) -> dict:
         return await self.changes.wait_for(uri, seconds)
 
+    async def person(self, does: str) -> list:
+        return self.person_at_client.change(does)
+
 
 class NewLibrary:
     """`mcp` 2.3: with or without sessions."""
@@ -230,6 +276,7 @@ class NewLibrary:
         from mcp.client.streamable_http import streamable_http_client
 
         self.types, self.stack, self.changes, self.era = types, stack, Changes(), wish["era"]
+        self.person_at_client = Person()
         if wish["transport"] == "stdio":
             server = StdioServerParameters(command=wish["command"], args=wish["args"], env=wish["env"])
         else:
@@ -239,7 +286,8 @@ class NewLibrary:
         info = types.Implementation(name=os.environ["CLIENT_NAME"], version="1")
         # With a version there is no first exchange, so its own default asks for the newest.
         mode = "legacy" if self.era == "legacy" else "auto"
-        client = Client(server, mode=mode, client_info=info, message_handler=self.handle_message)
+        answer = self.person_at_client.take_request(types)
+        client = Client(server, mode=mode, client_info=info, message_handler=self.handle_message, elicitation_callback=answer)
         self.client = await stack.enter_async_context(client)
         return {
             "protocol": self.client.protocol_version, "instructions": self.client.instructions,
@@ -260,6 +308,9 @@ class NewLibrary:
 
     async def call(self, name: str, arguments: dict) -> dict:
         return to_json(await self.client.call_tool(name, arguments))
+
+    async def call_once(self, name: str, arguments: dict) -> dict:
+        return to_json(await self.client.session.call_tool(name, arguments, allow_input_required=True))
 
     async def read(self, uri: str) -> dict:
         return to_json(await self.client.read_resource(uri))
@@ -301,6 +352,9 @@ class NewLibrary:
     async def await_change(self, uri: str, seconds: float) -> dict:
         return await self.changes.wait_for(uri, seconds)
 
+    async def person(self, does: str) -> list:
+        return self.person_at_client.change(does)
+
 
 async def main() -> None:
     library = NewLibrary() if version("mcp").startswith("2.") else OldLibrary()
@@ -312,7 +366,8 @@ async def main() -> None:
             loop.call_soon_threadsafe(lines.put_nowait, line)
         loop.call_soon_threadsafe(lines.put_nowait, None)
 
-    reader = loop.run_in_executor(None, read_input)
+    # The library may end the main task when its server was killed. The thread must not keep the process then.
+    threading.Thread(target=read_input, daemon=True).start()
     async with contextlib.AsyncExitStack() as stack:
         while line := await lines.get():
             command = json.loads(line)
@@ -324,7 +379,6 @@ async def main() -> None:
             except Exception as error:  # noqa: BLE001: whatever a library raises is what the test reports
                 answer = {"error": f"{type(error).__name__}: {error}"}
             print(json.dumps(answer), flush=True)
-    await reader
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Many assistants at once on the real binary, while clients and the server are killed.
 
-    python3 tests/mcp_load.py STEWARD [--calls 200] [--clients 32] [--pipes 4] [--kills 12] [--server-kills 2] [--seed N] [--longest 1200]
+    python3 tests/mcp_load.py STEWARD [--calls 200] [--clients 32] [--pipes 4] [--kills 12] [--server-kills 2] [--seed N] [--longest SECONDS]
 
 STEWARD is the binary. A vault with two small wikis is written into a temporary folder and `steward up` serves it, with a Temporal server
 of its own. --clients processes use it over HTTP, each with a token of its own, half of them in sessions, and --pipes more each start
@@ -11,6 +11,10 @@ command of a person. --kills times a client, or the process at its pipe, is kill
 - each page that was ever seen, by a client or in its folder, is as a record says it was before or after a change, and so are all now;
 - the entries of the wikis' logs are the committed runs, and each run that was approved is committed;
 - `steward wiki lint`, `steward wiki validate` and `steward audit verify` find nothing wrong.
+
+The full run has 1,000 calls of each client: `make mcp-load CALLS=1000`. It has one run of a wiki for every 50 calls, and the command of
+a person takes seconds for each, so two cores need about an hour. `make mcp-load` makes 200 calls of each, which is enough for each kind of
+call, kill and undo to happen in minutes. --longest is 6 seconds for each of these calls, if it is not given.
 
 The seed is printed and repeats the choices; what runs at the same moment is not repeated. The exit code is 1 if a check fails.
 Standard library only; nothing outlives it.
@@ -45,6 +49,8 @@ CALLS_OF_RUN = 50
 CHANCE_OF_STEP, CHANCE_OF_SHARED, CHANCE_OF_UNDO = 0.2, 0.4, 0.3
 # How often an approval is tried: a page may change meanwhile, and the server may be killed.
 APPROVALS = 6
+# Seconds of the whole load for each call of a client, if nothing else is asked for.
+LONGEST_FOR_CALL = 6
 # People who approve at once.
 APPROVERS = 2
 # Seconds between two kills of clients, at least and at most.
@@ -328,7 +334,9 @@ class Worker:
                     # It was killed meanwhile.
                     pass
         code = process.wait()
-        process.stdin.close()
+        with contextlib.suppress(OSError):
+            # It may have been killed before it read all.
+            process.stdin.close()
         with load.lock:
             if not finished and code != -signal.SIGKILL:
                 load.failures.append(f"client {self.name} ended with {code}")
@@ -347,7 +355,7 @@ class Load:
 
     def __init__(self, system: System, seed: str) -> None:
         self.system, self.seed, self.random = system, seed, random.Random(seed)
-        self.lock, self.served, self.ending = threading.Lock(), threading.Event(), False
+        self.lock, self.served, self.ending, self.given_up = threading.Lock(), threading.Event(), False, False
         self.sent: dict[str, str] = {}
         self.answered: dict[str, tuple] = {}
         self.refused: list[dict] = []
@@ -363,7 +371,7 @@ class Load:
 
     def approve_runs(self, approving: threading.Lock) -> None:
         """A person at a terminal, until the queue says that there is nothing more."""
-        while (run := self.to_approve.get()) is not None:
+        while (run := self.to_approve.get()) is not None and not self.given_up:
             for _ in range(APPROVALS):
                 self.served.wait()
                 with approving:
@@ -556,6 +564,10 @@ def drive(load: Load, asked: argparse.Namespace) -> None:
             going = next((worker for worker in workers if not worker.ended.is_set()), None)
             if going:
                 going.ended.wait(load.random.uniform(*BETWEEN_KILLS))
+    except BaseException:
+        # This script is told to end: what waits for approval waits no longer.
+        load.given_up, end = True, time.monotonic() + LONGEST_END
+        raise
     finally:
         with load.lock:
             load.ending = True
@@ -577,10 +589,11 @@ def drive(load: Load, asked: argparse.Namespace) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("steward")
-    for name, number in (("calls", 200), ("clients", 32), ("pipes", 4), ("kills", 12), ("server-kills", 2), ("longest", 1200)):
+    for name, number in (("calls", 200), ("clients", 32), ("pipes", 4), ("kills", 12), ("server-kills", 2), ("longest", 0)):
         parser.add_argument(f"--{name}", type=int, default=number)
     parser.add_argument("--seed", default=str(random.SystemRandom().randrange(10**6)))
     asked = parser.parse_args()
+    asked.longest = asked.longest or asked.calls * LONGEST_FOR_CALL
     print(f"seed {asked.seed}", flush=True)
     end_on_term()
     with tempfile.TemporaryDirectory() as folder:

@@ -62,7 +62,7 @@ pub enum BackupError {
     Busy(PathBuf),
     #[error("the vault changed during each of {0} attempts: try again in a quieter moment")]
     Changing(u32),
-    #[error("{}: is no complete backup: {reason}", folder.display())]
+    #[error("{}: not a complete backup: {reason}", folder.display())]
     Incomplete { folder: PathBuf, reason: String },
     #[error("{}: is damaged: {}", folder.display(), faults.join("; "))]
     Damaged { folder: PathBuf, faults: Vec<String> },

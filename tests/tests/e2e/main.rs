@@ -31,6 +31,7 @@ mod mcp_fences;
 mod mcp_person;
 mod mcp_protocol;
 mod mcp_refusals;
+mod mcp_restated;
 mod mcp_tokens;
 mod mcp_write;
 mod metrics;

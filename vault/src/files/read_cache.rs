@@ -5,18 +5,22 @@
 //! proof: a commit compares the bytes of each file that it changes.
 
 use crate::wiki::folder::{FileStat, PageFacts, WatchedWiki, WikiContents, WikiSnapshot};
+use crate::wiki::guardian::KeptDraft;
 use cap_std::fs::{Metadata, MetadataExt};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 use steward_domain::wiki::page::PageReading;
+use steward_domain::wiki::run::RunId;
 
 /// How long a file must not have changed before what was read of it is kept, in nanoseconds. The coarsest clock of a file system in
 /// use, that of FAT, has steps of two seconds.
 const SETTLED_NS: i128 = 2_500_000_000;
 /// The most text of pages that is kept for a vault, in bytes: a wiki of 10,000 pages of 4 kB, and room for others.
 const MAX_KEPT_BYTES: usize = 64 * 1024 * 1024;
+/// The most drafts of runs that are kept, the newest runs: assistants that write at once.
+const MAX_DRAFTS: usize = 8;
 
 /// By which a file is taken as unchanged. Times are in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,12 +145,30 @@ pub(crate) struct ReadCache {
     wikis: Mutex<BTreeMap<PathBuf, Arc<KeptWiki>>>,
     facts: Mutex<BTreeMap<PathBuf, Arc<KeptFacts>>>,
     watched: Mutex<BTreeMap<PathBuf, WatchedWiki>>,
+    drafts: Mutex<BTreeMap<RunId, Arc<KeptDraft>>>,
 }
 
 impl ReadCache {
     /// Looks at the wikis that are watched, or changes them.
     pub(crate) fn change_watched<T>(&self, change: impl FnOnce(&mut BTreeMap<PathBuf, WatchedWiki>) -> T) -> T {
         change(&mut self.watched.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn find_draft(&self, run: &RunId) -> Option<Arc<KeptDraft>> {
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
+    }
+
+    pub(crate) fn forget_draft(&self, run: &RunId) {
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
+    }
+
+    pub(crate) fn keep_draft(&self, run: RunId, draft: KeptDraft) {
+        let mut drafts = self.drafts.lock().unwrap_or_else(PoisonError::into_inner);
+        drafts.insert(run, Arc::new(draft));
+        // The name of a run begins with its second.
+        while drafts.len() > MAX_DRAFTS {
+            drafts.pop_first();
+        }
     }
 
     pub(crate) fn find_facts(&self, wiki: &Path) -> Arc<KeptFacts> {
@@ -163,6 +185,8 @@ impl ReadCache {
 
     /// Keeps what was read of a wiki in place of what is kept of it. If there is no room for all wikis, the others go.
     pub(crate) fn keep(&self, wiki: &Path, read: KeptWiki) {
+        // Drafts would hold the pages that are replaced.
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let mut wikis = self.wikis.lock().unwrap_or_else(PoisonError::into_inner);
         wikis.insert(wiki.to_owned(), Arc::new(read));
         if wikis.values().map(|kept| kept.bytes).sum::<usize>() > MAX_KEPT_BYTES {

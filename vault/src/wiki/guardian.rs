@@ -5,11 +5,13 @@
 
 mod author;
 mod deadline;
+mod kept;
 mod lines;
 mod outcome;
 mod stage;
 
 pub use author::is_written_for;
+pub(crate) use kept::KeptDraft;
 pub use lines::is_under_way;
 pub(crate) use lines::{GuardianLine, count_judged_submissions};
 pub use outcome::{GuardianError, StagedPage, Submission};
@@ -209,7 +211,7 @@ impl GuardianSession {
     pub fn change(&mut self, change: &PageChange, base: Option<&str>) -> Result<StagedPage, GuardianError> {
         self.check_room(change)?;
         self.check_link(change.file())?;
-        let staged = self.replay(Some(change), |draft| {
+        let (staged, draft) = self.replay_changes(Some(change), |draft| {
             if let Some(base) = base {
                 check_base(draft, change.file(), base)?;
             }
@@ -217,10 +219,12 @@ impl GuardianSession {
             // A new page may go to the folder of its kind.
             self.check_link(&file)?;
             Ok::<_, GuardianError>(describe_page(draft, &self.wiki.state.pages, &file))
-        })??;
+        })?;
+        let staged = staged?;
         let line = GuardianLine::Change { change: change.clone() };
         self.run.append_change(&line)?;
         self.lines.push(line);
+        self.keep_draft(draft);
         Ok(staged)
     }
 
@@ -265,7 +269,7 @@ impl GuardianSession {
     /// # Errors
     /// [`GuardianError`].
     pub fn read_page(&self, file: &str) -> Result<Option<StagedPage>, GuardianError> {
-        self.replay(None, |draft| {
+        self.replay(|draft| {
             let changed = draft.list_files().iter().any(|staged| staged.path.file() == file);
             changed.then(|| describe_page(draft, &self.wiki.state.pages, file))
         })
@@ -276,7 +280,7 @@ impl GuardianSession {
     /// # Errors
     /// [`GuardianError`].
     pub fn list_pages(&self) -> Result<Vec<StagedPage>, GuardianError> {
-        self.replay(None, |draft| {
+        self.replay(|draft| {
             let files = draft.list_files();
             files.iter().map(|file| describe_page(draft, &self.wiki.state.pages, file.path.file())).collect()
         })
@@ -333,7 +337,7 @@ impl GuardianSession {
     }
 
     fn check_touched(&self, submission: &Submission<'_>) -> Result<(), GuardianError> {
-        let (staged, has_summary) = self.replay(None, |draft| {
+        let (staged, has_summary) = self.replay(|draft| {
             let files: BTreeSet<String> = draft.list_files().iter().map(|file| file.path.file().to_owned()).collect();
             (files, draft.has_summary())
         })?;

@@ -15,6 +15,9 @@ use steward_domain::wiki::quote::{Anchor, QuoteFinder, is_quote_label};
 use steward_domain::wiki::registry::{WikiSource, hash_content};
 use steward_domain::wiki::source_text::{SourceText, SourceTextError, read_source_text};
 
+/// Why a source that nobody added has no text.
+const NOT_REGISTERED: &str = "it is not registered";
+
 /// The texts of sources, or why each cannot be compared.
 #[derive(Debug)]
 pub struct SourceTexts {
@@ -62,7 +65,7 @@ impl SourceTexts {
     /// Reads the texts of these sources.
     #[must_use]
     pub fn read(folder: &WikiFolder, contents: &WikiContents, ids: BTreeSet<String>) -> Self {
-        let missing = || QuoteFault { code: FindingCode::SourceMissing, problem: "it is not registered".to_owned() };
+        let missing = || QuoteFault { code: FindingCode::SourceMissing, problem: NOT_REGISTERED.to_owned() };
         let read = |id: &String| contents.sources.get(id).ok_or_else(missing).and_then(|it| read_text(folder, it));
         let replaced = |id: &String| Some((id.clone(), contents.sources.get(id)?.superseded_by.clone()?));
         let replaced = ids.iter().filter_map(replaced).collect();
@@ -85,7 +88,7 @@ impl QuoteChecker<'_> {
     pub fn find(&self, anchor: &Anchor) -> Result<usize, QuoteFault> {
         let fault = |code, problem: &str| QuoteFault { code, problem: problem.to_owned() };
         match self.finders.get(anchor.source.as_str()) {
-            None => Err(fault(FindingCode::SourceMissing, "it is not registered")),
+            None => Err(fault(FindingCode::SourceMissing, NOT_REGISTERED)),
             Some(Err(known)) => Err((*known).clone()),
             Some(Ok(_)) if is_quote_label(&anchor.label) && !anchor.is_intact() => {
                 Err(fault(FindingCode::QuoteEdited, "the label of the footnote does not fit its words"))
@@ -192,6 +195,11 @@ impl<'p> PageQuotes<'p> {
                 Err(QuoteFault { code: code @ FindingCode::SourceDrifted, problem }) => {
                     let problem = format!("the quote of `{}`: {problem}", anchor.source);
                     report(code, line, &problem, "restore the source, or quote what stands there");
+                }
+                // The fields of the page have a finding of their own.
+                Err(fault) if fault.problem == NOT_REGISTERED && !self.page.sources.contains(&anchor.source) => {
+                    let problem = format!("the source `{}` of a quote: {NOT_REGISTERED}", anchor.source);
+                    report(fault.code, line, &problem, "add the source, or remove the statement");
                 }
                 Ok(_) | Err(_) => {}
             }

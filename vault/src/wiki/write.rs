@@ -148,7 +148,12 @@ impl WriterSession {
             draft.finish(links)?;
             let graph = self.wiki.state.texts.graph.as_deref();
             let relations = choose_new_relations(&draft.list_relations(), graph, |_| true);
-            Ok::<_, String>((draft.list_files(), draft.ideas.clone(), draft.unchanged.clone(), relations))
+            Ok::<_, String>((
+                draft.list_files(),
+                draft.state().ideas.clone(),
+                draft.state().unchanged.clone(),
+                relations,
+            ))
         })?;
         let (files, ideas, unchanged, relations) = finished.map_err(WikiRunError::Refused)?;
         // Pages that the run made itself are offered in later windows.

@@ -224,8 +224,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         ..Setting::new(
             "stamp_files",
             "`false`",
-            "`true` also writes `last_steward_check_at` and `next_check_after` into each task that was checked, in \
-             every mode unless stopped; your own later `next_check_after` stays",
+            "`true` also writes `last_steward_check_at` and `next_check_after` into each task that was checked, \
+             except in shadow and while stopped; your own later `next_check_after` stays",
         )
     },
     Setting::new("keep_events_days", "7", "days that an extracted event stays in `stream/`, at least 1"),

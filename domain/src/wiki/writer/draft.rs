@@ -6,8 +6,10 @@
 mod guardian;
 mod pages;
 mod relations;
+mod signs;
 
 pub use guardian::PageChange;
+pub use signs::list_signed_lines;
 
 use super::content::{QuotedSources, anchor_quote, read_content, read_text};
 use super::dispute::{NewSide, add_side};
@@ -28,6 +30,7 @@ use crate::wiki::search::{PageFilter, search_pages};
 use crate::wiki::verify::{RunFinding, VerifyInput, verify_run};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use signs::refuse_signs;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The most characters of a reply that holds a page or a list.
@@ -77,6 +80,14 @@ pub struct RemovedPage {
 /// The staged pages of a writer.
 pub struct RunDraft<'a> {
     input: &'a DraftInput<'a>,
+    state: DraftState,
+    /// Whether changes are judged. What was accepted once is replayed without it.
+    judges: bool,
+}
+
+/// What a draft came to. It can be kept, and gone on with on the same pages.
+#[derive(Clone, Debug)]
+pub struct DraftState {
     /// The pages as they would be.
     pages: Vec<WikiPage>,
     /// The files that were changed, in their order.
@@ -87,15 +98,12 @@ pub struct RunDraft<'a> {
     pub ideas: Vec<String>,
     pub unchanged: Vec<UnchangedPage>,
     noted_relations: Vec<NotedRelation>,
-    /// Whether changes are judged. What was accepted once is replayed without it.
-    judges: bool,
 }
 
 impl<'a> RunDraft<'a> {
     #[must_use]
     pub fn new(input: &'a DraftInput<'a>) -> Self {
-        Self {
-            input,
+        let state = DraftState {
             pages: input.pages.to_vec(),
             changed: Vec::new(),
             disputed: BTreeSet::new(),
@@ -103,8 +111,25 @@ impl<'a> RunDraft<'a> {
             ideas: Vec::new(),
             unchanged: Vec::new(),
             noted_relations: Vec::new(),
-            judges: true,
-        }
+        };
+        Self::resume(input, state)
+    }
+
+    /// Goes on with a draft of the same input.
+    #[must_use]
+    pub fn resume(input: &'a DraftInput<'a>, state: DraftState) -> Self {
+        Self { input, state, judges: true }
+    }
+
+    /// What the draft came to.
+    #[must_use]
+    pub fn into_state(self) -> DraftState {
+        self.state
+    }
+
+    #[must_use]
+    pub fn state(&self) -> &DraftState {
+        &self.state
     }
 
     /// Carries out a call.
@@ -132,21 +157,21 @@ impl<'a> RunDraft<'a> {
     /// The pages as they would be.
     #[must_use]
     pub fn pages(&self) -> &[WikiPage] {
-        &self.pages
+        &self.state.pages
     }
 
     /// Whether there is a summary of the source.
     #[must_use]
     pub fn has_summary(&self) -> bool {
         let slug = self.input.source.map(name_summary);
-        slug.is_some_and(|slug| self.pages.iter().any(|page| page.slug == slug))
+        slug.is_some_and(|slug| self.state.pages.iter().any(|page| page.slug == slug))
     }
 
     /// The files that the run changes.
     #[must_use]
     pub fn list_files(&self) -> Vec<RunFile> {
-        let changed = || self.changed.iter().map(String::as_str);
-        let (before, after) = (find_pages(self.input.pages, changed()), find_pages(&self.pages, changed()));
+        let changed = || self.state.changed.iter().map(String::as_str);
+        let (before, after) = (find_pages(self.input.pages, changed()), find_pages(&self.state.pages, changed()));
         let render = |page: &&WikiPage| page.document.as_bytes().to_vec();
         let files = changed().filter_map(|file| {
             let path = PagePath::new(self.input.folder, file).ok()?;
@@ -168,14 +193,14 @@ impl<'a> RunDraft<'a> {
             WriterCall::UpdateIdeas { ideas } => {
                 let ideas = ideas.iter().map(|idea| to_one_line(idea.trim())).filter(|idea| !idea.is_empty());
                 let mut new: Vec<String> = Vec::new();
-                for idea in ideas.filter(|idea| !self.ideas.contains(idea)) {
+                for idea in ideas.filter(|idea| !self.state.ideas.contains(idea)) {
                     if !new.contains(&idea) {
                         new.push(idea);
                     }
                 }
-                let free = MAX_IDEAS.saturating_sub(self.ideas.len());
+                let free = MAX_IDEAS.saturating_sub(self.state.ideas.len());
                 let added = new.len().min(free);
-                self.ideas.extend(new.into_iter().take(free));
+                self.state.ideas.extend(new.into_iter().take(free));
                 Ok(format!("Added {added} ideas"))
             }
             WriterCall::NoteRelations { relations } => Ok(self.note_relations(relations)),
@@ -187,7 +212,7 @@ impl<'a> RunDraft<'a> {
                 Ok(page.document.body().chars().take(MAX_REPLY).collect())
             }
             WriterCall::SearchWiki { query } => {
-                let hits = search_pages(&self.pages, &query, &PageFilter::default(), MAX_HITS);
+                let hits = search_pages(&self.state.pages, &query, &PageFilter::default(), MAX_HITS);
                 let known = hits.iter().filter(|hit| hit.kind != LINT_KIND);
                 let lines: String =
                     known.map(|hit| format!("{} ({}): {}\n", hit.slug, hit.title, hit.passage)).collect();
@@ -203,8 +228,8 @@ impl<'a> RunDraft<'a> {
     /// Notes that a page needs no change. The last reason counts.
     fn note_unchanged(&mut self, slug: String, reason: &str) {
         let reason = to_one_line(reason).chars().take(MAX_REASON).collect();
-        self.unchanged.retain(|known| known.slug != slug);
-        self.unchanged.push(UnchangedPage { slug, reason });
+        self.state.unchanged.retain(|known| known.slug != slug);
+        self.state.unchanged.push(UnchangedPage { slug, reason });
     }
 
     fn sources(&self) -> QuotedSources<'a> {
@@ -214,7 +239,7 @@ impl<'a> RunDraft<'a> {
     fn find_slug(&self, slug: &str) -> Result<&WikiPage, DraftRefusal> {
         let key = NameKey::new(slug.trim().trim_start_matches("[[").trim_end_matches("]]"));
         let is_named = |page: &&WikiPage| page.has_slug(&key) || page.has_title(&key);
-        let found = self.pages.iter().find(is_named);
+        let found = self.state.pages.iter().find(is_named);
         let text = "error: there is no page of this name: search for it, or write it";
         found.ok_or_else(|| DraftRefusal::new(DraftFault::NotFound, text))
     }
@@ -234,8 +259,8 @@ impl<'a> RunDraft<'a> {
     /// The page that is called like this, by its title or else by an alias.
     fn find_called(&self, title: &str) -> Option<&WikiPage> {
         let key = NameKey::new(title);
-        let by_title = self.pages.iter().find(|page| page.has_title(&key));
-        by_title.or_else(|| self.pages.iter().find(|page| page.has_alias(&key)))
+        let by_title = self.state.pages.iter().find(|page| page.has_title(&key));
+        by_title.or_else(|| self.state.pages.iter().find(|page| page.has_alias(&key)))
     }
 
     fn write_page(&mut self, content: &PageContent) -> Result<String, DraftRefusal> {
@@ -250,7 +275,7 @@ impl<'a> RunDraft<'a> {
         let title = read_title(Some(content.title.trim()).filter(|title| !title.is_empty()).or(stated))?;
         let summary_slug = self.input.source.map(name_summary).filter(|_| kind == "summary");
         let existing = match &summary_slug {
-            Some(slug) => self.pages.iter().find(|page| page.slug == *slug),
+            Some(slug) => self.state.pages.iter().find(|page| page.slug == *slug),
             None => self.find_called(&title),
         };
         if let Some(page) = existing.cloned() {
@@ -297,7 +322,7 @@ impl<'a> RunDraft<'a> {
         let text = add_side(&page, body.text, dispute.claim.trim().trim_matches(['[', ']', '^']), &side)?;
         let text = self.render_changed(&page, &text, std::iter::once(&anchor))?;
         let reply = self.set_page(&page.file, text)?;
-        self.disputed.insert(page.file.clone());
+        self.state.disputed.insert(page.file.clone());
         Ok(reply)
     }
 
@@ -312,27 +337,27 @@ impl<'a> RunDraft<'a> {
             return Err(format!("error: the page would not be valid: {problem}").into());
         };
         let name = page.file.rsplit('/').next().unwrap_or_default().to_owned();
-        let position = find_position(&self.pages, file);
+        let position = find_position(&self.state.pages, file);
         let replaced = match position {
-            Some(at) => Some(std::mem::replace(&mut self.pages[at], page)),
+            Some(at) => Some(std::mem::replace(&mut self.state.pages[at], page)),
             None => {
-                self.pages.push(page);
+                self.state.pages.push(page);
                 None
             }
         };
-        let is_new_change = !self.changed.iter().any(|known| known == file);
+        let is_new_change = !self.state.changed.iter().any(|known| known == file);
         if is_new_change {
-            self.changed.push(file.to_owned());
+            self.state.changed.push(file.to_owned());
         }
         if self.judges
             && let Some(finding) = self.find_fault(file)
         {
             match (position, replaced) {
-                (Some(at), Some(page)) => self.pages[at] = page,
-                _ => drop(self.pages.pop()),
+                (Some(at), Some(page)) => self.state.pages[at] = page,
+                _ => drop(self.state.pages.pop()),
             }
             if is_new_change {
-                self.changed.pop();
+                self.state.changed.pop();
             }
             return Err(DraftRefusal::from_finding(&finding));
         }
@@ -342,7 +367,7 @@ impl<'a> RunDraft<'a> {
     /// The first fault of a page, or of the run as it is so far.
     fn find_fault(&self, file: &str) -> Option<RunFinding> {
         let files = self.list_files();
-        let removed: Vec<String> = self.removed.iter().map(|page| page.file.clone()).collect();
+        let removed: Vec<String> = self.state.removed.iter().map(|page| page.file.clone()).collect();
         // The summary may still come.
         let input = VerifyInput {
             manifest: self.input.manifest,
@@ -356,29 +381,6 @@ impl<'a> RunDraft<'a> {
         let is_ours = |finding: &RunFinding| finding.file == file || finding.file.is_empty();
         verify_run(&input).findings.into_iter().find(is_ours)
     }
-}
-
-/// Lines that only code writes: callouts, containers and links at the end. Those that stand on the page may be repeated.
-fn refuse_signs(old: &str, new: &str) -> Result<(), DraftRefusal> {
-    let known: BTreeSet<&str> = old.lines().map(str::trim).collect();
-    match list_signed_lines(new).find(|line| !known.contains(line.trim())) {
-        Some(line) => Err(format!(
-            "error: leave this out, code writes such lines: {}",
-            line.trim().chars().take(60).collect::<String>()
-        )
-        .into()),
-        None => Ok(()),
-    }
-}
-
-/// The lines of a text that only code writes, also in a list.
-pub fn list_signed_lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter(|line| {
-        let inner = line.trim_start_matches(|c: char| matches!(c, '>' | '-' | '*' | '+') || c.is_whitespace());
-        inner.starts_with(":::")
-            || inner.starts_with("See also:")
-            || line.trim_start().starts_with('>') && line.contains('⚠')
-    })
 }
 
 /// Reads the title of a new page.

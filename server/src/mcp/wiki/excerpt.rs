@@ -1,4 +1,6 @@
 //! Shortens outside words, so that one row never fills an answer.
+//!
+//! What is cut ends in an ellipsis. The length is counted in characters, as limits of schemas are.
 
 use crate::mcp::outside::OutsideWords;
 

@@ -10,7 +10,7 @@ use steward_domain::wiki::registry::{WikiSource, to_source_file};
 use steward_domain::wiki::run::{RunSource, WikiRunType};
 use steward_domain::wiki::source_text::SourceText;
 use steward_domain::wiki::verify::Verdict;
-use steward_domain::wiki::writer::draft::{DraftInput, PageChange, RunDraft, UnchangedPage};
+use steward_domain::wiki::writer::draft::{DraftInput, DraftState, PageChange, RunDraft, UnchangedPage};
 use steward_domain::wiki::writer::refusal::{DraftFault, DraftRefusal};
 
 impl GuardianSession {
@@ -21,7 +21,8 @@ impl GuardianSession {
     pub fn stage(&self) -> Result<(), GuardianError> {
         let links = self.wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
         let (subject, keeps) = self.last_submission().unzip();
-        let (files, plan) = self.replay(None, |draft| -> Result<_, GuardianError> {
+        self.forget_draft();
+        let (files, plan) = self.replay(|draft| -> Result<_, GuardianError> {
             // A page that went since the run was submitted needs no change any more.
             for keep in keeps.unwrap_or_default().iter().filter(|keep| self.has_page(keep)) {
                 draft.apply_change(keep, true)?;
@@ -52,12 +53,17 @@ impl GuardianSession {
         })
     }
 
-    /// Carries out the changes on the wiki as it is, and then something with the draft. `more` may name further sources.
-    pub(super) fn replay<T>(
+    /// Carries out the changes on the wiki as it is, and then something with the draft.
+    pub(super) fn replay<T>(&self, work: impl FnOnce(&mut RunDraft<'_>) -> T) -> Result<T, GuardianError> {
+        Ok(self.replay_changes(None, work)?.0)
+    }
+
+    /// As [`Self::replay`], and what the draft came to. `more` may name further sources.
+    pub(super) fn replay_changes<T>(
         &self,
         more: Option<&PageChange>,
         work: impl FnOnce(&mut RunDraft<'_>) -> T,
-    ) -> Result<T, GuardianError> {
+    ) -> Result<(T, DraftState), GuardianError> {
         let texts = self.read_texts(more)?;
         let finders = texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
         let sources = self.wiki.contents.sources.values();
@@ -77,14 +83,18 @@ impl GuardianSession {
                 run_type => run_type,
             },
         };
-        let mut draft = RunDraft::new(&input);
-        for change in self.list_changes() {
+        let (mut draft, done) = match self.find_draft() {
+            Some(kept) => (RunDraft::resume(&input, kept.state.clone()), kept.changes.len()),
+            None => (RunDraft::new(&input), 0),
+        };
+        for change in self.list_changes().skip(done) {
             if let Err(refusal) = draft.apply_change(change, false) {
                 let file = change.file().to_owned();
                 return Err(GuardianError::Stale { file, reason: refusal.text });
             }
         }
-        Ok(work(&mut draft))
+        let result = work(&mut draft);
+        Ok((result, draft.into_state()))
     }
 
     /// The texts of the sources that the changes name.
@@ -112,8 +122,8 @@ impl GuardianSession {
 /// What a draft does beside its files.
 fn describe_plan(draft: &RunDraft<'_>) -> StagedPlan {
     let note = |page: &UnchangedPage| format!("{} needs no change: {}", page.slug, page.reason);
-    let mut notes: Vec<String> = draft.unchanged.iter().map(note).collect();
+    let mut notes: Vec<String> = draft.state().unchanged.iter().map(note).collect();
     notes.extend(draft.list_removed().iter().map(|page| format!("{} is removed: {}", page.slug, page.reason)));
-    let unchanged = draft.unchanged.iter().map(|page| page.slug.clone()).collect();
+    let unchanged = draft.state().unchanged.iter().map(|page| page.slug.clone()).collect();
     StagedPlan { notes, unchanged, ..StagedPlan::default() }
 }

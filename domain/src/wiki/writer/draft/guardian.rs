@@ -95,7 +95,7 @@ impl RunDraft<'_> {
     /// The pages that the run removes.
     #[must_use]
     pub fn list_removed(&self) -> &[RemovedPage] {
-        &self.removed
+        &self.state.removed
     }
 
     fn create_page(&mut self, file: &str, content: &str) -> Result<String, DraftRefusal> {
@@ -141,11 +141,11 @@ impl RunDraft<'_> {
     /// Checks that no page and no file has this name, also in other letters, and no page this title.
     fn check_free(&self, file: &str, slug: &str, title: &str) -> Result<(), DraftRefusal> {
         let refuse = |text: String| Err(DraftRefusal::new(DraftFault::NameCollides, text));
-        if find_position(&self.pages, file).is_some() {
+        if find_position(&self.state.pages, file).is_some() {
             return refuse(format!("error: {file} exists: replace or append text"));
         }
         let key = NameKey::new(slug);
-        if let Some(page) = self.pages.iter().find(|page| page.has_slug(&key)) {
+        if let Some(page) = self.state.pages.iter().find(|page| page.has_slug(&key)) {
             return refuse(format!("error: {} has the slug {slug} already", page.file));
         }
         let lower = file.to_lowercase();
@@ -160,7 +160,7 @@ impl RunDraft<'_> {
 
     /// A page that a run may change, by its file.
     fn find_changeable(&self, file: &str) -> Result<WikiPage, DraftRefusal> {
-        let page = find_page(&self.pages, file).ok_or_else(|| {
+        let page = find_page(&self.state.pages, file).ok_or_else(|| {
             DraftRefusal::new(
                 DraftFault::NotFound,
                 format!("error: there is no page {file}: make it, or list the pages"),
@@ -194,8 +194,10 @@ impl RunDraft<'_> {
                 return Err(refusal.with_outside("nearest", "; the nearest lines: ", nearest));
             }
             places => {
-                let line_of = |at: &usize| (body.text[..*at].matches('\n').count() + 1).to_string();
-                let lines = places.iter().take(MAX_PLACES).map(line_of).collect::<Vec<_>>().join(", ");
+                let line_of = |at: &usize| page.line_in_file(body.text[..*at].matches('\n').count() + 1);
+                let mut lines: Vec<usize> = places.iter().map(line_of).collect();
+                lines.dedup();
+                let lines = lines.iter().take(MAX_PLACES).map(ToString::to_string).collect::<Vec<_>>().join(", ");
                 let text = format!("error: this text stands on the page {} times, in lines {lines}", places.len());
                 return Err(DraftRefusal::new(DraftFault::ManyMatches, text));
             }
@@ -229,20 +231,20 @@ impl RunDraft<'_> {
             let text = "error: only a run of the type manual removes a page, and a person commits it";
             return Err(DraftRefusal::new(DraftFault::DropsClaims, text));
         }
-        self.pages.retain(|known| known.file != file);
-        self.changed.retain(|known| known != file || !is_new);
+        self.state.pages.retain(|known| known.file != file);
+        self.state.changed.retain(|known| known != file || !is_new);
         if !is_new {
-            if !self.changed.iter().any(|known| known == file) {
-                self.changed.push(file.to_owned());
+            if !self.state.changed.iter().any(|known| known == file) {
+                self.state.changed.push(file.to_owned());
             }
             let reason = to_one_line(reason).chars().take(MAX_REASON).collect();
-            self.removed.push(RemovedPage { file: file.to_owned(), slug: page.slug.clone(), reason });
+            self.state.removed.push(RemovedPage { file: file.to_owned(), slug: page.slug.clone(), reason });
         }
         Ok(file.to_owned())
     }
 
     fn keep_page(&mut self, file: &str, reason: &str) -> Result<String, DraftRefusal> {
-        let Some(page) = find_page(&self.pages, file) else {
+        let Some(page) = find_page(&self.state.pages, file) else {
             return Err(DraftRefusal::new(DraftFault::NotFound, format!("error: there is no page {file}")));
         };
         self.note_unchanged(page.slug.clone(), reason);

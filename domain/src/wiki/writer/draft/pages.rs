@@ -106,12 +106,17 @@ impl RunDraft<'_> {
     /// A page cannot be edited.
     pub fn finish(&mut self, links: bool) -> Result<(), String> {
         let Some(slug) = self.input.source.map(name_summary) else { return Ok(()) };
-        let Some(summary) = self.pages.iter().find(|page| page.slug == slug).cloned() else { return Ok(()) };
-        let changed: Vec<WikiPage> =
-            self.changed.iter().filter_map(|file| self.pages.iter().find(|page| page.file == *file)).cloned().collect();
+        let Some(summary) = self.state.pages.iter().find(|page| page.slug == slug).cloned() else { return Ok(()) };
+        let changed: Vec<WikiPage> = self
+            .state
+            .changed
+            .iter()
+            .filter_map(|file| self.state.pages.iter().find(|page| page.file == *file))
+            .cloned()
+            .collect();
         for page in &changed {
             let mut text = self.unlink_missing(page);
-            if self.disputed.contains(&page.file) && page.slug != slug && !page.contradicts.contains(&slug) {
+            if self.state.disputed.contains(&page.file) && page.slug != slug && !page.contradicts.contains(&slug) {
                 let listed =
                     page.contradicts.iter().map(String::as_str).chain([slug.as_str()]).map(Value::from).collect();
                 let edit = FieldEdit { field: "contradicts".to_owned(), value: Some(Value::Array(listed)) };
@@ -145,7 +150,7 @@ impl RunDraft<'_> {
         let old: BTreeSet<&str> = before.iter().flat_map(|known| known.document.body().lines()).collect();
         let body = page.document.body();
         let mut lines: Vec<String> = body.split('\n').map(str::to_owned).collect();
-        for (number, name) in list_dangling_names(page, &self.pages) {
+        for (number, name) in list_dangling_names(page, &self.state.pages) {
             let Some(line) = lines
                 .get_mut(number - 1)
                 .filter(|line| !old.contains(line.trim_end_matches('\r')) && !line.contains('`'))
@@ -205,7 +210,7 @@ impl RunDraft<'_> {
             let path = format!("{folder}/{slug}.md");
             self.input.files.iter().any(|file| file.eq_ignore_ascii_case(&path))
         };
-        find_free_slug(slug, |slug| self.pages.iter().all(|page| page.slug != *slug) && !is_file(slug))
+        find_free_slug(slug, |slug| self.state.pages.iter().all(|page| page.slug != *slug) && !is_file(slug))
     }
 }
 

@@ -15,12 +15,12 @@ const MAX_RELATIONS: usize = 50;
 impl RunDraft<'_> {
     /// Keeps relations for the end, and says how many of them join two pages so far.
     pub(super) fn note_relations(&mut self, noted: Vec<NotedRelation>) -> String {
-        let names = PageNames::new(&self.pages);
+        let names = PageNames::new(&self.state.pages);
         let joined = noted.iter().filter(|relation| self.find_relation(&names, relation).is_some()).count();
         let left = noted.len() - joined;
         for relation in noted {
-            if self.noted_relations.len() < MAX_RELATIONS && !self.noted_relations.contains(&relation) {
-                self.noted_relations.push(relation);
+            if self.state.noted_relations.len() < MAX_RELATIONS && !self.state.noted_relations.contains(&relation) {
+                self.state.noted_relations.push(relation);
             }
         }
         let reply = format!("Noted {}", count_noun(joined as u64, "relation"));
@@ -33,9 +33,9 @@ impl RunDraft<'_> {
     /// The relations between pages as they are now, each once.
     #[must_use]
     pub fn list_relations(&self) -> Vec<PageRelation> {
-        let names = PageNames::new(&self.pages);
+        let names = PageNames::new(&self.state.pages);
         let mut found: Vec<PageRelation> = Vec::new();
-        for relation in self.noted_relations.iter().filter_map(|noted| self.find_relation(&names, noted)) {
+        for relation in self.state.noted_relations.iter().filter_map(|noted| self.find_relation(&names, noted)) {
             if !found.contains(&relation) {
                 found.push(relation);
             }
@@ -46,7 +46,7 @@ impl RunDraft<'_> {
     fn find_relation(&self, names: &PageNames<'_>, noted: &NotedRelation) -> Option<PageRelation> {
         let find = |name: &str| {
             let name = name.trim().trim_start_matches("[[").trim_end_matches("]]");
-            let page = &self.pages[names.find(name.split('|').next().unwrap_or(name).trim())?];
+            let page = &self.state.pages[names.find(name.split('|').next().unwrap_or(name).trim())?];
             (!page.is_report()).then_some(page.slug.as_str())
         };
         PageRelation::new(find(&noted.subject)?, &noted.relation, find(&noted.object)?)

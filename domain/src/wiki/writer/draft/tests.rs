@@ -236,7 +236,7 @@ fn accepted_calls_give_the_same_pages_again() {
         assert_eq!(again.replay_call(call, false), Ok(()));
     }
     assert_eq!(first.list_files(), again.list_files());
-    assert_eq!(first.unchanged, again.unchanged);
+    assert_eq!(first.state.unchanged, again.state.unchanged);
     // The page is gone meanwhile.
     let gone = Desk { pages: Vec::new(), ..Desk::new() };
     let input = gone.input();

@@ -90,10 +90,11 @@ pub(super) fn describe_run(
     let found = find_wiki_run(root, run.as_str()).map_err(ToolError::internal)?;
     let Some(view) = found.filter(|view| view.row.wiki == workspace.name) else { return Err(refuse_unknown(name)) };
     let row = view.row;
-    let mut files = show_files(view.files);
-    if files.is_empty() && row.state == OPEN {
-        files = list_open_files(call, workspace, run.as_str())?;
-    }
+    // A run that is open again still has what was submitted before.
+    let files = match row.state == OPEN && !row.waits {
+        true => list_open_files(call, workspace, run.as_str())?,
+        false => show_files(view.files),
+    };
     let findings = view.findings.iter().take(MAX_FINDINGS);
     let mut findings: Vec<OutsideWords> = findings.map(|finding| shorten_words(finding, MAX_FINDING)).collect();
     findings.truncate(count_fitting(&findings, MAX_FINDINGS_TOKENS));

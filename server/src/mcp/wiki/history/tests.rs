@@ -9,7 +9,7 @@ use steward_domain::wiki::plan::RunFile;
 use steward_domain::wiki::run::{RunId, WikiRunType};
 use steward_domain::wiki::verify::{RulesVerdict, Verdict};
 use steward_domain::wiki::writer::budget::RunLimits;
-use steward_vault::wiki::staged::{ASSISTANT_WRITER, RunMeta, StagedPlan, StagedRun, StagedRuns};
+use steward_vault::wiki::staged::{ASSISTANT_WRITER, RunMeta, RunState, StagedPlan, StagedRun, StagedRuns};
 
 const RUN: &str = "r-20261122T091504Z-3f9a1c22";
 const OTHER: &str = "r-20261123T091504Z-3f9a1c22";
@@ -34,11 +34,17 @@ fn begin(wiki: &TestWiki, run: &str) -> StagedRun {
     StagedRuns::new(wiki.vault.root()).begin(&meta).unwrap()
 }
 
-/// A run that waits for a person.
-fn leave_waiting(wiki: &TestWiki) {
+/// A run with a staged page.
+fn stage(wiki: &TestWiki) -> StagedRun {
     let run = begin(wiki, RUN);
     let path = PagePath::new("wiki/allotment", "concepts/lease.md").unwrap();
     run.stage(&[RunFile { path, before: None, after: Some(b"It ends.\n".to_vec()) }], StagedPlan::default()).unwrap();
+    run
+}
+
+/// A run that waits for a person.
+fn leave_waiting(wiki: &TestWiki) {
+    let run = stage(wiki);
     let verdict = RulesVerdict { verdict: Verdict::Commit, findings: Vec::new(), claims: Vec::new() };
     run.write_verdict(&verdict).unwrap();
     run.leave_to_person(run.meta.began, "it waits for a person").unwrap();
@@ -100,4 +106,15 @@ fn a_run_that_waits_has_the_address_of_its_card_while_a_dashboard_runs() {
     let endpoint = ServerEndpoint { listen: SocketAddr::from(([127, 0, 0, 1], 8420)), encrypted: false, host: None };
     let _listens = ListenerRecord { pid: 7, endpoint }.write_locked(&wiki.state()).unwrap();
     assert_eq!(find_card(), Some(json!("http://127.0.0.1:8420/wikis/allotment/runs/3f9a1c22")));
+}
+
+#[test]
+fn what_a_run_that_is_open_again_has_staged_is_shown_to_nobody_else() {
+    let wiki = TestWiki::accepted("allotment");
+    let run = stage(&wiki);
+    let list_files = || ask(&wiki, json!({"run_id": RUN}))["run"]["files"].clone();
+    run.set_status(RunState::Pending, run.meta.began, "something was found").unwrap();
+    assert_eq!(list_files(), json!([]));
+    run.leave_to_person(run.meta.began, "it waits for a person").unwrap();
+    assert_eq!(list_files()[0]["path"], PAGE);
 }
