@@ -261,7 +261,7 @@ mcp-clients: .tools/mcp-clients/.installed $(TEMPORAL)
 	@touch $@
 
 # 32 clients over HTTP and some beside it that read, stage and commit, while clients and the server are killed. CALLS is how many calls each
-# client makes; `make mcp-load CALLS=1000` is the full run, and needs about an hour on two cores.
+# client makes; `make mcp-load CALLS=1000` is the full run, and needs more than half an hour on two cores.
 CALLS ?= 200
 mcp-load: $(TEMPORAL)
 	cargo build --quiet -p steward-worker

@@ -13,8 +13,8 @@ command of a person. --kills times a client, or the process at its pipe, is kill
 - `steward wiki lint`, `steward wiki validate` and `steward audit verify` find nothing wrong.
 
 The full run has 1,000 calls of each client: `make mcp-load CALLS=1000`. It has one run of a wiki for every 50 calls, and the command of
-a person takes seconds for each, so two cores need about an hour. `make mcp-load` makes 200 calls of each, which is enough for each kind of
-call, kill and undo to happen in minutes. --longest is 6 seconds for each of these calls, if it is not given.
+a person takes seconds for each, so two cores need more than half an hour. `make mcp-load` makes 200 calls of each: in seven minutes each
+kind of call, kill and undo happens. If --longest is not given, it is 6 seconds for each call of a client.
 
 The seed is printed and repeats the choices; what runs at the same moment is not repeated. The exit code is 1 if a check fails.
 Standard library only; nothing outlives it.

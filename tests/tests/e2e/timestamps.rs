@@ -115,7 +115,7 @@ async fn a_stopped_vault_is_not_stamped() {
 #[tokio::test]
 async fn a_crash_in_the_midst_of_a_stamp_loses_nothing_and_it_is_made_up_for() {
     let cut = async |point: &str| {
-        let world = World::new().await.set("STEWARD_STAMP_FILES", "true");
+        let world = World::new().await.live().set("STEWARD_STAMP_FILES", "true");
         world.vault.matter("house");
         world.vault.task("boiler", "house");
         let original = world.vault.read("task/boiler.md");
