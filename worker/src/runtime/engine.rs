@@ -199,9 +199,8 @@ pub(crate) async fn start_engine(
     let streams = StreamContext { writer, index, inbox_changed: dropped };
     loops.extend(streams.spawn_streams(config, &context.stop));
     // In shadow no note may change.
-    let writes_timestamps = config.stamp_files && config.policy.mode != Mode::Shadow;
-    let timestamp_writer =
-        writes_timestamps.then(|| TimestampWriter::new(Arc::clone(&parts.writer), Arc::clone(&parts.index)));
+    let is_wanted = config.stamp_files && config.policy.mode != Mode::Shadow;
+    let timestamp_writer = is_wanted.then(|| TimestampWriter::new(Arc::clone(&parts.writer), Arc::clone(&parts.index)));
     if let Some(writer) = &timestamp_writer {
         loops.push(timestamps::spawn_timestamp_writer(writer.clone(), context.stop.clone()));
     }

@@ -58,9 +58,9 @@ mod tests {
     use crate::wiki::guardian::{NewGuardianRun, StagedPage};
     use crate::wiki::request::WikiRunRequest;
     use crate::wiki::sources::SourceDocument;
-    use crate::wiki::state::read_wiki;
+    use crate::wiki::state::{ReadWiki, read_wiki};
     use chrono::{DateTime, Utc};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
     use steward_domain::action::audit::WorkflowRef;
     use steward_domain::action::plan::ContentHash;
     use steward_domain::wiki::run::WikiRunType;
@@ -115,6 +115,19 @@ mod tests {
         GuardianSession::open(root, wiki, &meta.run, "ann", at()).unwrap()
     }
 
+    /// The wiki, once what is read of it is kept: what changed a moment ago is not.
+    fn read_settled(root: &VaultRoot) -> ReadWiki {
+        let end = Instant::now() + Duration::from_secs(60);
+        loop {
+            let [wiki, again] = [0, 1].map(|_| read_wiki(root, "allotment", FOLDER).unwrap());
+            if Arc::ptr_eq(&wiki.contents, &again.contents) {
+                return wiki;
+            }
+            assert!(Instant::now() < end, "nothing is kept");
+            std::thread::yield_now();
+        }
+    }
+
     fn list_pages(session: &GuardianSession) -> Vec<StagedPage> {
         session.list_pages().unwrap()
     }
@@ -123,10 +136,7 @@ mod tests {
     fn a_draft_serves_the_same_changes_on_the_same_pages_and_says_what_a_new_one_says() {
         let dir = tempfile::tempdir().unwrap();
         let (root, meta) = build(dir.path());
-        // What changed a moment ago is not kept.
-        std::thread::sleep(Duration::from_millis(2_600));
-        let wiki = read_wiki(&root, "allotment", FOLDER).unwrap();
-        let mut session = GuardianSession::begin(&root, wiki, &meta).unwrap();
+        let mut session = GuardianSession::begin(&root, read_settled(&root), &meta).unwrap();
         session.change(&append("The lease of plot 12 ends on 31 March 2027."), None).unwrap();
         drop(session);
         let mut session = open(&root, &meta);
