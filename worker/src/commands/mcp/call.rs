@@ -24,7 +24,8 @@ pub(super) async fn run(
             out.print_value(&value, || serde_json::to_string_pretty(&value).unwrap_or_default())?;
         }
         CommandAnswer::Text(blocks) => out.print_value(&json!({ "text": blocks }), || blocks.join("\n\n"))?,
-        CommandAnswer::Refused(reason) => return Err(CommandError::Refused(reason).into()),
+        // An error is one line.
+        CommandAnswer::Refused(reason) => return Err(CommandError::Refused(reason.replace('\n', " ")).into()),
     }
     Ok(CommandExit::Ok)
 }
