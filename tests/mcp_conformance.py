@@ -35,7 +35,7 @@ SCENARIOS = {
     SESSIONS: ["server-initialize", "ping", "logging-set-level", *BOTH],
     STATELESS: [*BOTH, "caching", "sep-2164-resource-not-found"],
 }
-# Never scored. Those of tasks belong to no revision, so the suite is told to run them all the same.
+# Never scored. Those of tasks belong to no revision, so `--force` makes the suite run them all the same.
 UNSCORED = {
     SESSIONS: ["json-schema-2020-12", "server-session-lifecycle", "server-sse-polling"],
     STATELESS: [

@@ -565,7 +565,7 @@ def drive(load: Load, asked: argparse.Namespace) -> None:
             if going:
                 going.ended.wait(load.random.uniform(*BETWEEN_KILLS))
     except BaseException:
-        # This script is told to end: what waits for approval waits no longer.
+        # The script shall end: what waits for approval waits no longer.
         load.given_up, end = True, time.monotonic() + LONGEST_END
         raise
     finally:

@@ -1,5 +1,6 @@
 //! `steward mcp serve` on the real binary: an assistant reads a wiki over standard input and output, and nothing changes but the log of calls.
 
+use crate::mcp_tokens::WIKI_TOOLS;
 use crate::wiki_runs::{Desk, LEASE};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -146,30 +147,7 @@ fn check_tools(listed: &Value) {
         listed["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     let (steward_tools, wiki_tools): (Vec<&str>, Vec<&str>) =
         names.into_iter().partition(|name| name.starts_with("steward_"));
-    assert_eq!(
-        wiki_tools,
-        [
-            "guide",
-            "overview",
-            "list",
-            "grep",
-            "search",
-            "read",
-            "follow",
-            "history",
-            "write",
-            "delete",
-            "sources",
-            "subscriptions",
-            "events",
-            "timeline",
-            "eval",
-            "git_log",
-            "git_show",
-            "git_blame",
-            "why"
-        ]
-    );
+    assert_eq!(wiki_tools, WIKI_TOOLS);
     assert_eq!(steward_tools.last(), Some(&"steward_stop"), "who may not resolve sees no tool for it");
 }
 

@@ -15,7 +15,7 @@ use steward_tests::wait;
 use steward_tests::world::World;
 use tonic::Code;
 
-const WIKI_TOOLS: [&str; 19] = [
+pub(crate) const WIKI_TOOLS: [&str; 19] = [
     "guide",
     "overview",
     "list",

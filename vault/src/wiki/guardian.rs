@@ -10,6 +10,7 @@ mod lines;
 mod outcome;
 mod stage;
 
+pub(crate) use author::find_asker;
 pub use author::is_written_for;
 pub(crate) use kept::KeptDraft;
 pub use lines::is_under_way;

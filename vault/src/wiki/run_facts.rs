@@ -4,7 +4,7 @@
 //! does not hold is not known any more.
 
 use crate::files::root::VaultRoot;
-use crate::wiki::guardian::{GuardianLine, count_judged_submissions};
+use crate::wiki::guardian::{GuardianLine, count_judged_submissions, find_asker};
 use crate::wiki::runs::{RunDetails, find_rejected_runs, read_run};
 use crate::wiki::staged::{RunState, RunStatus, StagedRun, StagedRunSummary, StagedRuns};
 use steward_domain::action::audit::ActionKind;
@@ -13,19 +13,6 @@ use steward_domain::wiki::OVERVIEW_FILE;
 use steward_domain::wiki::page::may_be_page;
 use steward_domain::wiki::run::{RunEnd, RunId};
 use steward_domain::wiki::verify::Verdict;
-
-/// How the reasoning of a record goes on after the name of who asked for the run.
-const WORK: [&str; 6] = [
-    " ingested the source ",
-    " kept the answer ",
-    " kept the review ",
-    " had an assistant change pages: ",
-    " changed pages: ",
-    " took back the run ",
-];
-/// What stands around that name in the record of a run that committed nothing.
-const ASKED: &str = " Asked for by ";
-const WRITTEN: &str = ", written by ";
 
 /// What is known of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -109,13 +96,6 @@ fn keep_pages<'f>(files: impl Iterator<Item = &'f str>) -> Vec<String> {
     files.filter(|file| may_be_page(file) && *file != OVERVIEW_FILE).map(str::to_owned).collect()
 }
 
-/// Who asked for a run, as the reasoning of its record says.
-fn find_asker(reasoning: &str) -> Option<String> {
-    let asked = reasoning.split_once(ASKED).and_then(|(_, rest)| rest.split_once(WRITTEN));
-    let named = || WORK.iter().filter_map(|work| reasoning.find(work)).min().map(|end| &reasoning[..end]);
-    asked.map(|(by, _)| by).or_else(named).filter(|by| !by.is_empty()).map(str::to_owned)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,20 +156,5 @@ mod tests {
         assert_eq!(find(&run.meta).verdict, Some(Verdict::Reject));
         assert_eq!(find(&meta("nobody")), RunFacts::default());
         assert_eq!(count_loops(&runs.begin(&meta(ASSISTANT_WRITER)).unwrap()), 0);
-    }
-
-    #[test]
-    fn a_record_says_who_asked() {
-        for (reasoning, by) in [
-            (
-                "ann via mcp had an assistant change pages: 1 page made, 0 extended. Written by an assistant; x",
-                "ann via mcp",
-            ),
-            ("ann ingested the source 2026-lease: 1 page made, 0 extended. Written by fixed rules; x", "ann"),
-            ("rejected: a budget. Asked for by ann, written by openai/gpt-4.1.", "ann"),
-        ] {
-            assert_eq!(find_asker(reasoning).as_deref(), Some(by), "{reasoning}");
-        }
-        assert_eq!(find_asker("The run took another one back."), None);
     }
 }

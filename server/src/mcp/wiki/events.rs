@@ -152,8 +152,8 @@ fn describe_event(chosen: &ChosenEvent, event: &StreamEvent) -> EventEntry {
         source: chosen.source.clone(),
         event_type: event_type.into(),
         actor: event.author.as_deref().unwrap_or(author).into(),
-        title: find_title(event).into(),
-        excerpt: cut_excerpt(event).into(),
+        title: find_title(event),
+        excerpt: cut_excerpt(event),
         refs,
         signals: Vec::new(),
     }

@@ -321,7 +321,7 @@ fn search_events(
         let hit = SearchHit {
             path: chosen.id().to_owned(),
             kind: chosen.split_pattern().0.into(),
-            title: find_title(&event).into(),
+            title: find_title(&event),
             score: 0.0,
             snippet: find_line(&text, &words).into(),
             line: None,

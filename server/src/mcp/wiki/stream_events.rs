@@ -2,6 +2,7 @@
 //!
 //! No other stream is ever listed, whatever a call names. Which streams belong to a wiki is for the configuration to say.
 
+use super::excerpt::shorten_words;
 use super::search::read_moment;
 use crate::mcp::attachments::AttachedStream;
 use crate::mcp::error::{ToolError, ToolErrorCode, shorten_outside};
@@ -185,19 +186,14 @@ fn find_source(streams: Vec<AttachedStream>, source: &str) -> Result<AttachedStr
 }
 
 /// The title of an event: its subject, else its first line.
-pub(super) fn find_title(event: &StreamEvent) -> String {
+pub(super) fn find_title(event: &StreamEvent) -> OutsideWords {
     let first = || event.text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let title = event.subject.as_deref().unwrap_or_else(first);
-    shorten_words(title)
+    shorten_words(title, EXCERPT_CHARS)
 }
 
 /// The beginning of an event's words, on one line.
-pub(super) fn cut_excerpt(event: &StreamEvent) -> String {
+pub(super) fn cut_excerpt(event: &StreamEvent) -> OutsideWords {
     let words: Vec<&str> = event.text.split_whitespace().take(EXCERPT_CHARS).collect();
-    shorten_words(&words.join(" "))
-}
-
-fn shorten_words(words: &str) -> String {
-    let cut: String = words.chars().take(EXCERPT_CHARS).collect();
-    if cut.len() < words.len() { cut + "…" } else { cut }
+    shorten_words(&words.join(" "), EXCERPT_CHARS)
 }

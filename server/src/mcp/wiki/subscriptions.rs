@@ -97,7 +97,7 @@ fn list_items(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
         Some(SubscriptionItem {
             id: chosen.id().to_owned(),
             adapter: chosen.source.clone(),
-            title: find_title(&event).into(),
+            title: find_title(&event),
             published_at: steward_domain::time::format_seconds(chosen.listed.at),
         })
     });

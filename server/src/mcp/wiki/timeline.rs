@@ -168,7 +168,7 @@ fn describe_bucket(workspace: &Workspace<'_>, begin: NaiveDate, events: &[&Chose
         count,
     });
     let highlights = events.iter().take(MAX_HIGHLIGHTS).filter_map(|event| {
-        let title = find_title(&event.read(workspace)?).into();
+        let title = find_title(&event.read(workspace)?);
         Some(TimelineHighlight { id: event.id().to_owned(), title })
     });
     TimelineBucket {

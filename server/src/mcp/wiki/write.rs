@@ -8,7 +8,7 @@ mod runs;
 mod submit;
 
 pub(super) use result::{ChangeResult, describe_change, render_diff};
-pub(super) use runs::{RunChoice, abandon_run, discard_empty_run, open_run, refuse_change};
+pub(super) use runs::{RunChoice, abandon_run, discard_empty_run, open_run, refuse_ambiguous, refuse_change};
 
 use crate::access::Toolset;
 use crate::mcp::admission::CallCost;

@@ -10,7 +10,7 @@ use crate::mcp::steward::find_card_address;
 use crate::mcp::tokens::{count_fitting, cut_to_tokens};
 use crate::mcp::tool::ToolCall;
 use crate::mcp::wiki::excerpt::shorten_words;
-use crate::mcp::wiki::write::{RunChoice, open_run, refuse_change, render_diff};
+use crate::mcp::wiki::write::{RunChoice, open_run, refuse_ambiguous, refuse_change, render_diff};
 use crate::mcp::workspace::Workspace;
 use crate::views::wiki::{DiffSide, RunDiffLine, WikiRunFile, WikiRunRow, find_wiki_run, list_named_runs};
 use rmcp::schemars::{self, JsonSchema};
@@ -66,11 +66,7 @@ fn find_named_run(workspace: &Workspace<'_>, name: &str) -> Result<RunId, ToolEr
     match found.as_slice() {
         [run] => Ok(run.clone()),
         [] => Err(refuse_unknown(name)),
-        several => {
-            let ids = several.iter().map(RunId::as_str).collect::<Vec<_>>().join(", ");
-            let what = format!("several runs end in `{}`: {ids}", shorten_outside(name));
-            Err(ToolError::new(ToolErrorCode::RunAmbiguous, what, "Give the whole id"))
-        }
+        several => Err(refuse_ambiguous(name, several)),
     }
 }
 

@@ -167,12 +167,15 @@ fn find_own_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Resul
     match found.as_slice() {
         [run] => Ok(run.clone()),
         [] => Err(refuse_unknown(name)),
-        found => {
-            let ids = found.iter().map(RunId::as_str).collect::<Vec<_>>().join(", ");
-            let what = format!("several of your runs end in `{}`: {ids}", shorten_outside(name));
-            Err(ToolError::new(ToolErrorCode::RunAmbiguous, what, "Give the whole id"))
-        }
+        found => Err(refuse_ambiguous(name, found)),
     }
+}
+
+/// Several runs have this name.
+pub(in crate::mcp::wiki) fn refuse_ambiguous(name: &str, runs: &[RunId]) -> ToolError {
+    let ids = runs.iter().map(RunId::as_str).collect::<Vec<_>>().join(", ");
+    let what = format!("several runs end in `{}`: {ids}", shorten_outside(name));
+    ToolError::new(ToolErrorCode::RunAmbiguous, what, "Give the whole id")
 }
 
 fn refuse_unknown(name: &str) -> ToolError {
