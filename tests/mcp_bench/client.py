@@ -41,19 +41,21 @@ def take_result(message):
 
 
 class Client:
-    """What all three transports share. `exchange` sends one request and returns the message that answers it."""
+    """What all three transports share. `exchange` sends one request and returns the message that answers it.
+
+    `seconds` is the time from before the request was sent until its answer was there. Reading the answer is no work of a server.
+    """
 
     def __init__(self):
-        self.last = 0
+        self.last, self.seconds = 0, 0.0
 
     def request(self, method, params=None):
         self.last += 1
         return take_result(self.exchange(make_request(self.last, method, params or {})))
 
     def call(self, tool, **arguments):
-        begin = time.perf_counter()
         result = self.request("tools/call", {"name": tool, "arguments": arguments})
-        seconds = time.perf_counter() - begin
+        seconds = self.seconds
         text = "\n".join(block["text"] for block in result["content"] if block["type"] == "text")
         return Answer(text, result.get("structuredContent"), bool(result.get("isError")), seconds, result.get("_meta", {}))
 
@@ -93,11 +95,13 @@ class StdioClient(Client):
         self.process.stdin.flush()
 
     def exchange(self, message):
-        self.notify(message)
         watch = threading.Timer(LONGEST_ANSWER, self.process.kill)
         watch.start()
+        begin = time.perf_counter()
         try:
+            self.notify(message)
             while line := self.process.stdout.readline():
+                self.seconds = time.perf_counter() - begin
                 answer = json.loads(line)
                 if answer.get("id") == message["id"]:
                     return answer
@@ -137,7 +141,9 @@ class HttpClient(Client):
         self.post(message)
 
     def exchange(self, message):
+        begin = time.perf_counter()
         body = self.post(message)
+        self.seconds = time.perf_counter() - begin
         lines = body.splitlines() if body.startswith("{") else read_data_lines(body.splitlines())
         for line in lines:
             answer = json.loads(line)
@@ -178,8 +184,11 @@ class SseClient(Client):
             raise Failure(f"HTTP {answer.status}: {body[:200]}")
 
     def exchange(self, message):
+        begin = time.perf_counter()
         self.notify(message)
         while True:
-            answer = json.loads(self.read_data())
+            data = self.read_data()
+            self.seconds = time.perf_counter() - begin
+            answer = json.loads(data)
             if answer.get("id") == message["id"]:
                 return answer

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use steward_domain::action::plan::ContentHash;
 use steward_domain::record::path::{RecordKind, RecordPath};
 use steward_domain::record::schema::NoteSchema;
-use store::schema::StateDatabase;
+use store::schema::{FileCheck, StateDatabase};
 use tokio::sync::Mutex;
 
 pub use actions::ActionsView;
@@ -94,7 +94,7 @@ pub struct Index {
     unfinished: Arc<cursors::unfinished::UnfinishedWork>,
     pub(crate) notes: NoteCatalog,
     /// The wikis as this process scanned them last, by their names.
-    scanned_wikis: Arc<std::sync::Mutex<BTreeMap<String, wiki::ScannedWiki>>>,
+    scanned_wikis: Arc<std::sync::Mutex<BTreeMap<String, u64>>>,
 }
 
 /// A record that cannot be used, with the hint how to fix it.
@@ -149,7 +149,20 @@ impl Index {
     /// # Errors
     /// [`IndexError`] if the file is damaged, foreign or of a newer version. It names the file and the fix.
     pub async fn open(state_dir: &Path) -> Result<Self, IndexError> {
-        let store = StateDatabase::open(state_dir).await?;
+        Self::open_with(state_dir, FileCheck::Whole).await
+    }
+
+    /// As [`Index::open`], beside the process that keeps the index: the file is not read as a whole, which takes longer than a
+    /// search. What is damaged shows when it is read.
+    ///
+    /// # Errors
+    /// As [`Index::open`].
+    pub async fn open_beside(state_dir: &Path) -> Result<Self, IndexError> {
+        Self::open_with(state_dir, FileCheck::Schema).await
+    }
+
+    async fn open_with(state_dir: &Path, check: FileCheck) -> Result<Self, IndexError> {
+        let store = StateDatabase::open(state_dir, check).await?;
         let index = Self {
             store,
             scan_lock: Arc::default(),

@@ -75,7 +75,16 @@ impl WikiActivities {
             }
         };
         let id = format!("eval-{id}-{number}");
-        let call = VerifierCall { wiki: &eval.wiki, run: None, id, number, batch: &batch, conversation: &conversation };
+        let needs_room = eval.needs_room && number == 1;
+        let call = VerifierCall {
+            wiki: &eval.wiki,
+            run: None,
+            id,
+            number,
+            needs_room,
+            batch: &batch,
+            conversation: &conversation,
+        };
         let keep = move |line: Option<VerifierLine>| {
             line.map_or(Ok(()), |line| session.append(line))?;
             Ok::<_, ReadWikiError>(session.progress())

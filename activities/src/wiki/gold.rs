@@ -4,7 +4,7 @@
 
 use super::WikiActivities;
 use super::query::{MissingAnswer, describe_answer};
-use super::turn::{BAD_GATEWAY, LONGEST_WAIT, MAX_FAILURES, wait_for_cap};
+use super::turn::{BAD_GATEWAY, LONGEST_WAIT, MAX_FAILURES, refuse_for_cap, wait_for_cap};
 use crate::failure::retryable_failure;
 use crate::vault::run_blocking;
 use steward_domain::wiki::verifier::{VerifierLine, VerifierProgress};
@@ -41,13 +41,14 @@ impl WikiActivities {
         if number > turn {
             return Ok(SendTurnOutput::Continue { turn: number });
         }
-        let EvalInput { wiki, by, at, .. } = eval;
+        let EvalInput { wiki, by, at, needs_room, .. } = eval;
         let query = QueryInput { wiki, question: gold.question.clone(), by, at };
         let found = find_query_pages(&self.vault.index, self.vault.writer.root(), &query.wiki, &query.question).await;
         let found = found.map_err(retryable_failure)?;
         // A try after a crash is a call of its own, so that the guard counts it.
         let said = match self.find_answer(&query, &found, &format!("gold-{id}-{number}-{tries}")).await {
             Ok(said) => said,
+            Err(MissingAnswer::Refused(refusal)) if needs_room && number == 1 => return Ok(refuse_for_cap(&refusal)),
             Err(missing) => return keep_missing(session, missing, number).await,
         };
         let settlement = said.settlement.clone();

@@ -134,8 +134,7 @@ fn begin_run(
     meta: &RunMeta,
 ) -> Result<Result<StagedRun, StageIngestOutput>, WikiRunError> {
     let is_on_record = |meta: &RunMeta| writer.has_end_record(meta);
-    let ended = writer.abandon_late_runs(Utc::now()).and_then(|()| writer.record_ended_runs());
-    if let Err(error) = ended.and_then(|_| runs.remove_old(Utc::now(), is_on_record)) {
+    if let Err(error) = writer.record_ended_runs().and_then(|_| runs.remove_old(Utc::now(), is_on_record)) {
         tracing::warn!(%error, "old staged runs were not removed");
     }
     let run = runs.begin(meta)?;

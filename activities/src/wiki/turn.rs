@@ -11,6 +11,7 @@ use std::sync::Arc;
 use steward_domain::record::plain_text::to_one_line;
 use steward_domain::steward::conversation::{Conversation, TurnOutcome, TurnReply};
 use steward_domain::steward::guard::{GuardCap, GuardRefusal, SettlementOutcome};
+use steward_domain::time::format_seconds;
 use steward_domain::wiki::writer::transcript::{TranscriptLine, WriterFailure};
 use steward_vault::action::writer::VaultWriter;
 use steward_vault::files::crash;
@@ -228,6 +229,13 @@ pub(super) fn note_wait(run: &StagedRun, state: RunState, refusal: &GuardRefusal
         run.set_status(state, Utc::now(), &format!("{WAITS}{}", to_one_line(&refusal.reason)))?;
     }
     Ok(())
+}
+
+/// What becomes of a first call for which the rate guard has no room, if it is not worth waiting for.
+pub(super) fn refuse_for_cap(refusal: &GuardRefusal) -> SendTurnOutput {
+    let clears = refusal.clears_at.map(|at| format!("; it has room again at {}", format_seconds(at)));
+    let message = format!("{}{}", refusal.reason, clears.unwrap_or_default());
+    SendTurnOutput::Refused { status: TOO_MANY_REQUESTS, message }
 }
 
 /// Waits until a cap clears. A refusal that a person has to end is looked at again from time to time.

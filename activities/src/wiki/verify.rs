@@ -2,7 +2,9 @@
 //!
 //! It never lets a run pass that it did not check: without an answer the run stays as it is, for a day.
 
-use super::turn::{FAILURE_WAIT, LONGEST_WAIT, TIMEOUT, end_run, is_late, note_wait, refuse_turn, wait_for_cap};
+use super::turn::{
+    FAILURE_WAIT, LONGEST_WAIT, TIMEOUT, end_run, is_late, note_wait, refuse_for_cap, refuse_turn, wait_for_cap,
+};
 use super::writer::describe_settlement;
 use super::{CONFLICT, UNPROCESSABLE, WikiActivities, describe_findings, reject};
 use crate::failure::retryable_failure;
@@ -49,6 +51,8 @@ pub(super) struct VerifierCall<'a> {
     pub(super) id: String,
     /// The number of the line that it becomes.
     pub(super) number: u32,
+    /// Whether it is refused rather than waited for if the guard has no room.
+    pub(super) needs_room: bool,
     pub(super) batch: &'a VerifierBatch,
     pub(super) conversation: &'a Conversation,
 }
@@ -69,6 +73,7 @@ impl WikiActivities {
             run: Some(&meta.run),
             id,
             number,
+            needs_room: false,
             batch: &batch,
             conversation: &conversation,
         };
@@ -95,13 +100,13 @@ impl WikiActivities {
         call: VerifierCall<'_>,
         keep: impl FnOnce(Option<VerifierLine>) -> Result<VerifierProgress, E> + Send + 'static,
     ) -> Result<SendTurnOutput, ActivityError> {
-        let VerifierCall { wiki, run, id, number, batch, conversation } = call;
+        let VerifierCall { wiki, run, id, number, needs_room, batch, conversation } = call;
         let reservation = match self.writer.reserve(&self.writer.verifier, wiki, id, conversation).await {
             Ok(reservation) => reservation,
             Err(refusal) => {
                 // It holds the run.
                 drop(keep);
-                let output = wait_for_cap(&refusal, number);
+                let output = if needs_room { refuse_for_cap(&refusal) } else { wait_for_cap(&refusal, number) };
                 if let (Some(run), SendTurnOutput::Wait { .. } | SendTurnOutput::Stopped) = (run.cloned(), &output) {
                     let root = self.vault.writer.root().clone();
                     let note = move || note_wait(&StagedRuns::new(&root).open(&run)?, RunState::Verifying, &refusal);

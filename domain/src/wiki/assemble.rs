@@ -18,6 +18,7 @@ use crate::action::plan::ContentHash;
 use crate::record::plain_text::escape_one_line;
 use chrono::{DateTime, Utc};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// How the files of ideas and of the graph begin.
 pub const IDEAS_HEADING: &str = "# Ideas\n\n";
@@ -43,7 +44,7 @@ pub struct WikiState {
     pub folder: String,
     pub manifest: EffectiveManifest,
     /// Sorted by file.
-    pub pages: Vec<WikiPage>,
+    pub pages: Arc<Vec<WikiPage>>,
     /// The number of registered sources.
     pub sources: usize,
     pub texts: GeneratedTexts,
@@ -124,7 +125,7 @@ pub enum AssembleError {
 pub fn assemble_run(state: WikiState, files: Vec<RunFile>, report: &RunReport) -> Result<AssembledRun, AssembleError> {
     let expected = ExpectedTexts::render(&state, report.at);
     let mut assembly = Assembly { state, report, files, displaced: Vec::new() };
-    apply_files(&mut assembly.state.pages, &assembly.files);
+    apply_files(Arc::make_mut(&mut assembly.state.pages), &assembly.files);
     assembly.state.sources += report.added_sources;
     let log = assembly.add_log()?;
     assembly.add_overview(&log, expected.overview.as_deref())?;
@@ -141,7 +142,7 @@ pub fn assemble_run(state: WikiState, files: Vec<RunFile>, report: &RunReport) -
 /// [`AssembleError`].
 pub fn assemble_entry(folder: String, log: Option<Vec<u8>>, report: &RunReport) -> Result<AssembledRun, AssembleError> {
     let texts = GeneratedTexts { log, ..GeneratedTexts::default() };
-    let state = WikiState { folder, manifest: EffectiveManifest::default(), pages: Vec::new(), sources: 0, texts };
+    let state = WikiState { folder, manifest: EffectiveManifest::default(), pages: Arc::default(), sources: 0, texts };
     let mut assembly = Assembly { state, report, files: Vec::new(), displaced: Vec::new() };
     assembly.add_log()?;
     Ok(AssembledRun { files: assembly.files, displaced: Vec::new() })
@@ -258,7 +259,7 @@ impl Assembly<'_> {
         }
         let rendered = self.state.render_overview(log, current.as_deref(), self.report.at);
         self.add(OVERVIEW_FILE, before, rendered)?;
-        apply_files(&mut self.state.pages, &self.files[self.files.len() - 1..]);
+        apply_files(Arc::make_mut(&mut self.state.pages), &self.files[self.files.len() - 1..]);
         Ok(())
     }
 

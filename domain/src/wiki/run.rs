@@ -141,6 +141,12 @@ impl RunId {
         self.0.rsplit('-').next().unwrap_or(&self.0)
     }
 
+    /// Whether a name means this run: the whole one, or the 8 characters at its end.
+    #[must_use]
+    pub fn is_named(&self, name: &str) -> bool {
+        self.0 == name || self.short() == name
+    }
+
     /// The whole name.
     #[must_use]
     pub fn as_str(&self) -> &str {

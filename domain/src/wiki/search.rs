@@ -70,12 +70,27 @@ pub fn split_words(text: &str) -> impl Iterator<Item = String> {
     text.split('\n').flat_map(split_line)
 }
 
-fn split_line(line: &str) -> Vec<String> {
+/// A line in lower case and without marks.
+fn fold_line(line: &str) -> String {
     // Most lines have no marks, and looking for them takes longer than splitting.
-    let plain = match line.is_ascii() {
+    match line.is_ascii() {
         true => line.to_ascii_lowercase(),
         false => line.nfd().filter(|c| !is_combining_mark(*c)).collect::<String>().to_lowercase(),
+    }
+}
+
+/// Whether a line holds one of the words of a query, as [`split_words`] finds them, without splitting it.
+fn holds_word(line: &str, words: &BTreeSet<String>) -> bool {
+    let plain = fold_line(line);
+    let is_whole = |at: usize, word: &str| {
+        let (before, after) = (plain[..at].chars().next_back(), plain[at + word.len()..].chars().next());
+        ![before, after].into_iter().flatten().any(char::is_alphanumeric)
     };
+    words.iter().any(|word| plain.match_indices(word.as_str()).any(|(at, word)| is_whole(at, word)))
+}
+
+fn split_line(line: &str) -> Vec<String> {
+    let plain = fold_line(line);
     plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
@@ -206,7 +221,7 @@ pub fn search_pages(pages: &[WikiPage], query: &str, filter: &PageFilter, limit:
 /// The first line of a text that holds one of the words, shortened; empty if none does.
 #[must_use]
 pub fn find_line(text: &str, words: &BTreeSet<String>) -> String {
-    let line = text.lines().find(|line| split_words(line).any(|word| words.contains(&word)));
+    let line = text.lines().find(|line| holds_word(line, words));
     super::page::shorten(line.unwrap_or_default().trim(), MAX_PASSAGE)
 }
 
@@ -221,9 +236,8 @@ pub struct Passage {
 /// The first line of a page's body that holds one of the words, or else the summary of the page.
 #[must_use]
 pub fn find_passage(page: &Document, summary: &str, words: &BTreeSet<String>) -> Passage {
-    let holds = |line: &str| split_words(line).any(|word| words.contains(&word));
     let is_text = |line: &str| !line.starts_with("[^") && !line.starts_with('#');
-    let found = page.body().lines().enumerate().find(|(_, line)| is_text(line) && holds(line));
+    let found = page.body().lines().enumerate().find(|(_, line)| is_text(line) && holds_word(line, words));
     let shown = found.map_or(summary, |(_, line)| line);
     Passage {
         text: super::page::shorten(&strip_marks(shown.trim()), MAX_PASSAGE),
@@ -297,6 +311,30 @@ mod tests {
         assert_eq!(search(&pages, "lease plot").into_iter().map(|(slug, _)| slug).collect::<Vec<_>>(), ["bb", "aa"]);
         assert_eq!(search(&pages, "gone"), []);
         assert_eq!(search(&pages, ""), []);
+    }
+
+    #[test]
+    fn a_line_holds_the_words_that_it_is_split_into() {
+        let words: BTreeSet<String> = ["aa", "kase", "1a", "ss"].map(str::to_owned).into();
+        for line in [
+            "aaa aa",
+            "aaa",
+            "aa",
+            "x-aa",
+            "Käse",
+            "KÄSES",
+            "a1a",
+            "1a,",
+            "ß",
+            "groß ss",
+            "aa\u{301}",
+            "",
+            "éaa",
+            "aa_b",
+        ] {
+            let is_split = split_words(line).any(|word| words.contains(&word));
+            assert_eq!(holds_word(line, &words), is_split, "{line}");
+        }
     }
 
     #[test]

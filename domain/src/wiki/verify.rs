@@ -12,12 +12,12 @@ pub(super) use kept::HIDING;
 pub(super) use pages::list_code;
 
 use super::MAX_PAGES;
-use super::claims::{PageBlock, PageClaims};
+use super::claims::{PageBlock, PageClaims, find_dropped_claims, read_claims};
 use super::details::ClaimRecord;
 use super::manifest::EffectiveManifest;
 use super::names::{name_page, name_summary};
 use super::page::WikiPage;
-use super::page_keys::{FileKey, NameKey, find_pages};
+use super::page_keys::{FileKey, NameKey, find_page, find_pages};
 use super::page_text::SEE_ALSO;
 use super::plan::RunFile;
 use super::quote::QuoteFinder;
@@ -194,9 +194,39 @@ pub fn verify_run(input: &VerifyInput<'_>) -> RulesVerdict {
     let after = list_pages_after(input, &judged);
     check_names(&judged, &after, &mut findings);
     check_dropped(input, &judged, &mut findings);
-    check_whole(input, &judged, &after, &mut findings);
+    let made = judged.iter().filter(|page| page.before.is_none()).count();
+    check_whole(input, made, &after, &mut findings);
     let verdict = findings.iter().map(|finding| finding.fault.verdict()).max().unwrap_or(Verdict::Commit);
     RulesVerdict { verdict, findings, claims }
+}
+
+/// The first fault of one page of a run, or of the run as a whole, as [`verify_run`] finds it.
+///
+/// The other pages were judged before. They are judged again only if this one loses statements, which may stand on them. `replaced` is the page
+/// as it was before the change, and `pages` are all as the run would leave them.
+#[must_use]
+pub fn find_page_fault(
+    input: &VerifyInput<'_>,
+    file: &str,
+    replaced: Option<&WikiPage>,
+    pages: &[WikiPage],
+) -> Option<RunFinding> {
+    let is_meant = |finding: &RunFinding| finding.file == file || finding.file.is_empty();
+    let judge_all = || verify_run(input).findings.into_iter().find(is_meant);
+    let Some(changed) = input.files.iter().find(|changed| changed.path.file() == file) else { return judge_all() };
+    let mut findings = Vec::new();
+    let before = find_page(input.pages, file);
+    let page = pages::read_judged(changed, before, &mut findings);
+    let known = replaced.map(|page| read_claims(page.document.body(), &page.body.disputed)).unwrap_or_default();
+    if !find_dropped_claims(&[known], std::slice::from_ref(&page.claims_after)).is_empty() {
+        return judge_all();
+    }
+    pages::check_page(&page, input, &mut findings);
+    let after: Vec<&WikiPage> = pages.iter().collect();
+    check_names(std::slice::from_ref(&page), &after, &mut findings);
+    let made = input.files.iter().filter(|file| file.before.is_none()).count();
+    check_whole(input, made, &after, &mut findings);
+    findings.into_iter().find(is_meant)
 }
 
 /// The pages as the run leaves them: first those that it does not change. A wiki is large, so none is copied.
@@ -266,22 +296,18 @@ fn check_dropped(input: &VerifyInput<'_>, judged: &[JudgedPage<'_>], findings: &
     let kept = judged.iter().filter(|page| !input.may_remove(page));
     let before: Vec<PageClaims> = kept.map(|page| page.claims_before.clone()).collect();
     let after: Vec<PageClaims> = judged.iter().map(|page| page.claims_after.clone()).collect();
-    let dropped = super::claims::find_dropped_claims(&before, &after);
+    let dropped = find_dropped_claims(&before, &after);
     if !dropped.is_empty() {
         report(findings, "", RunFault::DropsClaims, format!("it drops {}", dropped.join(", ")));
     }
 }
 
-fn check_whole(
-    input: &VerifyInput<'_>,
-    judged: &[JudgedPage<'_>],
-    after: &[&WikiPage],
-    findings: &mut Vec<RunFinding>,
-) {
-    let made = judged.iter().filter(|page| page.before.is_none()).count();
+/// Limits of the run, of which so many pages are new, and of the wiki.
+fn check_whole(input: &VerifyInput<'_>, made: usize, after: &[&WikiPage], findings: &mut Vec<RunFinding>) {
+    let touched = input.files.len();
     let mut refuse = |problem: String| report(findings, "", RunFault::OverQuota, problem);
-    if judged.len() > MAX_TOUCHED_PAGES {
-        refuse(format!("it touches {} pages, more than {MAX_TOUCHED_PAGES}", judged.len()));
+    if touched > MAX_TOUCHED_PAGES {
+        refuse(format!("it touches {touched} pages, more than {MAX_TOUCHED_PAGES}"));
     }
     if made > MAX_NEW_PAGES {
         refuse(format!("it makes {made} pages, more than {MAX_NEW_PAGES}"));

@@ -49,6 +49,12 @@ impl Workspace<'_> {
         files
     }
 
+    /// Those files that are meant, by their names in the wiki.
+    pub(crate) fn list_meant(&self, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
+        let files = self.look();
+        files.names().filter(|file| is_meant(file)).map(str::to_owned).collect()
+    }
+
     /// The files whose paths a glob means.
     ///
     /// # Errors

@@ -22,8 +22,10 @@ const RUN: &str = "$run";
 const TOO_MANY_PAGES: usize = 13;
 /// What a call of a run that is in use is refused with, after half a minute.
 const BUSY: &str = "workspace_busy";
+/// What a name of two runs is refused with.
+const AMBIGUOUS: &str = "run_ambiguous";
 /// All codes that a case must meet.
-const CODES: [&str; 31] = [
+const CODES: [&str; 33] = [
     "archive_immutable",
     "bad_arguments",
     "claim_unanchored",
@@ -44,6 +46,7 @@ const CODES: [&str; 31] = [
     "quote_missing",
     "quote_not_found",
     "raw_is_read_only",
+    AMBIGUOUS,
     "run_closed",
     "run_incomplete",
     "run_unknown",
@@ -52,6 +55,7 @@ const CODES: [&str; 31] = [
     "stale_base",
     "statement_too_long",
     "template_missing",
+    "text_pending",
     BUSY,
     "workspace_not_accessible",
     "workspace_required",
@@ -115,6 +119,7 @@ fn list_path_cases() -> Vec<RefusedCase> {
         refused("escapes_workspace", [create("wiki/../refused.md", good)]),
         refused("escapes_workspace", [create("wiki/concepts/../../../other/x.md", good)]),
         refused("is_a_link", [("read", json!({"path": "raw/linked.md"}))]),
+        refused("text_pending", [("read", json!({"path": "raw/scan.pdf"}))]),
         refused("is_a_link", [create("wiki/timelines/refused.md", &good.replace("concept", "timeline"))]),
         refused("name_collides", [create(PUMP, good)]),
         refused("folder_too_deep", [create("wiki/concepts/deep/refused.md", good)]),
@@ -149,6 +154,10 @@ fn list_text_cases() -> Vec<RefusedCase> {
             [create(PAGE, &good.replace("It ends in March 2027.", &"Long words. ".repeat(40)))],
         ),
         refused("quote_missing", [create(PAGE, &quoted("short"))]),
+        refused(
+            "quote_missing",
+            [create(PAGE, &page("concept", "It ends in March 2027.[^1]", "[^1]: 2026-11-20-lease"))],
+        ),
         refused("quote_not_found", [create(PAGE, &quoted("The lease of Plot 12 never ends."))]),
         refused("source_drifted", [create(PAGE, &drifted)]),
         refused("source_missing", [missing]),
@@ -225,6 +234,27 @@ async fn provoke_busy_run(world: &World, client: &mut AnyClient) {
     lock.unlock().unwrap();
 }
 
+/// Makes another run whose id ends as that of a run of the caller.
+async fn provoke_ambiguous_run(world: &World, client: &mut AnyClient) {
+    let mut arguments = json!({"workspace": "allotment", "op": "create", "path": "wiki/concepts/twice.md"});
+    arguments["content"] = json!(quoted(QUOTE));
+    let made = client.call("write", arguments.clone()).await;
+    let run = made["result"]["structuredContent"]["run_id"].as_str().unwrap_or_else(|| panic!("{made:#}")).to_owned();
+    let (end, runs) = (&run[run.len() - 8..], world.vault.path().join(".steward/runs"));
+    let other = format!("r-20260101T000000Z-{end}");
+    std::fs::create_dir(runs.join(&other)).unwrap();
+    for file in ["meta.json", "status"] {
+        let text = std::fs::read_to_string(runs.join(&run).join(file)).unwrap();
+        std::fs::write(runs.join(&other).join(file), text.replace(&run, &other)).unwrap();
+    }
+    arguments["run_id"] = json!(end);
+    let answer = client.call("write", arguments).await;
+    assert_eq!(find_refusal(&answer).as_deref(), Some(AMBIGUOUS), "{}: {answer:#}", client.transport());
+    let text = answer.to_string();
+    assert!(text.contains(&run) && text.contains(&other), "{text}");
+    std::fs::remove_dir_all(runs.join(other)).unwrap();
+}
+
 /// A wiki with what the cases need: a page of a person, an archive, a document that has changed since, and a link.
 async fn prepare(world: &World) {
     let letter = world.folder.join("2026-11-21-letter.md");
@@ -240,6 +270,7 @@ async fn prepare(world: &World) {
     };
     write("pump", "concept", "My own note.");
     write("answer", "archive", "It was asked.");
+    vault.write("wiki/allotment/sources/scan.pdf", "%PDF-1.7\0");
     symlink("/etc/hostname", vault.path().join("wiki/allotment/sources/linked.md")).unwrap();
     symlink(&world.folder, vault.path().join("wiki/allotment/timelines")).unwrap();
 }
@@ -255,7 +286,7 @@ async fn every_refusal_has_the_same_code_over_both_transports() {
     prepare(&world).await;
     let cases: Vec<RefusedCase> =
         [list_path_cases(), list_text_cases(), list_run_cases()].into_iter().flatten().collect();
-    let met: BTreeSet<&str> = cases.iter().map(|case| case.code).chain([BUSY]).collect();
+    let met: BTreeSet<&str> = cases.iter().map(|case| case.code).chain([AMBIGUOUS, BUSY]).collect();
     let expected: BTreeSet<&str> = CODES.into_iter().collect();
     assert_eq!(met, expected);
     let before = world.vault.files();
@@ -266,6 +297,7 @@ async fn every_refusal_has_the_same_code_over_both_transports() {
             for case in &cases {
                 play(&mut client, case).await;
             }
+            provoke_ambiguous_run(&world, &mut client).await;
             client.end().await;
         }
     };

@@ -59,7 +59,7 @@ pub(crate) fn measure_grep(vault: &Path, word: &str) -> Result<Value, Box<dyn Er
     let pattern = LinePattern::new(word, false, false)?;
     let request = GrepRequest { pattern, context: 0, limit: MAX_GREP_HITS, after: None };
     let watch = Stopwatch::start();
-    let found = grep_wiki(&folder, &request, Instant::now() + MAX_GREP_TIME, |_| true);
+    let found = grep_wiki(&folder, folder.list_all_files(), &request, Instant::now() + MAX_GREP_TIME);
     let (wall, cpu) = (watch.wall_ms(), watch.cpu_ms());
     let lines: Vec<Value> = found.hits.iter().map(|hit| json!([hit.path, hit.hit.line])).collect();
     Ok(json!({"wall_ms": wall, "cpu_ms": cpu, "lines": lines, "is_cut": found.is_cut}))

@@ -145,7 +145,7 @@ pub(crate) struct ReadCache {
     wikis: Mutex<BTreeMap<PathBuf, Arc<KeptWiki>>>,
     facts: Mutex<BTreeMap<PathBuf, Arc<KeptFacts>>>,
     watched: Mutex<BTreeMap<PathBuf, WatchedWiki>>,
-    drafts: Mutex<BTreeMap<RunId, Arc<KeptDraft>>>,
+    drafts: Mutex<BTreeMap<RunId, KeptDraft>>,
 }
 
 impl ReadCache {
@@ -154,17 +154,14 @@ impl ReadCache {
         change(&mut self.watched.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn find_draft(&self, run: &RunId) -> Option<Arc<KeptDraft>> {
-        self.drafts.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
-    }
-
-    pub(crate) fn forget_draft(&self, run: &RunId) {
-        self.drafts.lock().unwrap_or_else(PoisonError::into_inner).remove(run);
+    /// Takes the draft of a run out of what is kept.
+    pub(crate) fn take_draft(&self, run: &RunId) -> Option<KeptDraft> {
+        self.drafts.lock().unwrap_or_else(PoisonError::into_inner).remove(run)
     }
 
     pub(crate) fn keep_draft(&self, run: RunId, draft: KeptDraft) {
         let mut drafts = self.drafts.lock().unwrap_or_else(PoisonError::into_inner);
-        drafts.insert(run, Arc::new(draft));
+        drafts.insert(run, draft);
         // The name of a run begins with its second.
         while drafts.len() > MAX_DRAFTS {
             drafts.pop_first();

@@ -13,6 +13,7 @@ use crate::wiki::staged::{StagedPlan, StagedRun};
 use crate::wiki::state::{ReadWiki, ReadWikiError, find_wiki_folder, read_current};
 use chrono::{DateTime, TimeDelta, Utc};
 use std::io;
+use std::sync::Arc;
 use steward_domain::wiki::OVERVIEW_FILE;
 use steward_domain::wiki::claims::read_claims;
 use steward_domain::wiki::page::{REPORT_KINDS, WikiPage, may_be_page, read_page};
@@ -89,8 +90,9 @@ pub async fn find_query_pages(
         });
         let wanted: Vec<String> = std::iter::once(OVERVIEW_FILE.to_owned()).chain(files).collect();
         let mut contents = folder.read_some(&wanted);
-        let (overview, pages) =
-            std::mem::take(&mut contents.pages).into_iter().partition::<Vec<_>, _>(|page| page.file == OVERVIEW_FILE);
+        let (overview, pages) = Arc::unwrap_or_clone(std::mem::take(&mut contents.pages))
+            .into_iter()
+            .partition::<Vec<_>, _>(|page| page.file == OVERVIEW_FILE);
         Ok(QueryPages { folder, contents, overview: overview.into_iter().next(), pages })
     };
     let failed =

@@ -117,7 +117,7 @@ impl EvalSession {
                 EvalQuestions::Fidelity(sample_claims(read_claim_checks(&folder, &path, id), sample.claims, id))
             }
             EvalMethod::Consistency => {
-                let claims = list_paired_claims(&folder.read().pages);
+                let claims = list_paired_claims(folder.read().pages.iter());
                 EvalQuestions::Consistency(sample_pairs(claims, MAX_TOPICS, sample.claims, id))
             }
             EvalMethod::Review => {

@@ -1,6 +1,6 @@
 //! Reads the folder of a wiki: its pages, sources and generated files.
 //!
-//! Links are not followed, and nothing that could wait, such as a pipe, is opened. What cannot be read is a finding that names
+//! Links are not followed, and nothing is waited for that is no file, such as a pipe. What cannot be read is a finding that names
 //! the file, and the rest is read all the same.
 
 mod facts;
@@ -19,6 +19,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
 use listing::{ListedFile, ListingDepth};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -84,7 +85,7 @@ pub struct WikiFile {
 #[derive(Debug, Default)]
 pub struct WikiContents {
     /// By file.
-    pub pages: Vec<WikiPage>,
+    pub pages: Arc<Vec<WikiPage>>,
     /// The registered sources by id. Without a registry, those that describe themselves.
     pub sources: BTreeMap<String, WikiSource>,
     /// The hash of each registered source by its path; `None` if the file is not there.
@@ -170,14 +171,16 @@ impl WikiFolder {
     ) -> WikiContents {
         let mut wiki = WikiContents { findings, ..WikiContents::default() };
         let candidates: Vec<&ListedFile> = files.iter().filter(|file| may_be_page(&file.path)).collect();
-        let pages = map_in_threads(&candidates, |file| self.read_unless_known(file, known));
-        for (file, (read, stamp)) in candidates.iter().zip(pages) {
+        let read = map_in_threads(&candidates, |file| self.read_unless_known(file, known));
+        let mut pages = Vec::with_capacity(read.len());
+        for (file, (read, stamp)) in candidates.iter().zip(read) {
             if let Some(stamp) = stamp {
                 kept.add_page(&file.path, stamp, &read);
             }
-            wiki.pages.extend(read.page);
+            pages.extend(read.page);
             wiki.findings.extend(read.findings);
         }
+        wiki.pages = Arc::new(pages);
         if wiki.pages.len() > MAX_PAGES {
             let problem = format!("{} pages, more than {MAX_PAGES}", wiki.pages.len());
             wiki.findings.push(report("", FindingCode::EntryInvalid, &problem, "divide the wiki"));
@@ -263,7 +266,8 @@ impl WikiFolder {
     #[must_use]
     pub fn read_some(&self, files: &[String]) -> WikiContents {
         let read = map_in_threads(files, |file| self.read_one(file).0).into_iter();
-        let mut wiki = WikiContents { pages: read.filter_map(|read| read.page).collect(), ..WikiContents::default() };
+        let pages = Arc::new(read.filter_map(|read| read.page).collect());
+        let mut wiki = WikiContents { pages, ..WikiContents::default() };
         let (files, _) = self.list_entries(ListingDepth::Names, &mut wiki.findings);
         wiki.files = files.into_iter().map(|file| file.path).collect();
         wiki.sources = self.read_registered(&mut wiki).unwrap_or_default();
@@ -280,8 +284,7 @@ impl WikiFolder {
 
     /// Reads a file, and how it was before.
     fn read_stamped(&self, file: &str, limit: usize) -> Result<(Vec<u8>, FileStamp), ReadFault> {
-        let file = self.open_file(file)?;
-        let meta = file.metadata()?;
+        let (file, meta) = self.open_file(file)?;
         Ok((take_bounded(file, meta.len(), limit)?, FileStamp::new(&meta)))
     }
 
@@ -291,21 +294,23 @@ impl WikiFolder {
     /// [`ReadFault`].
     pub fn read_start(&self, file: &str, limit: u64) -> Result<Vec<u8>, ReadFault> {
         let mut bytes = Vec::new();
-        self.open_file(file)?.take(limit).read_to_end(&mut bytes)?;
+        self.open_file(file)?.0.take(limit).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    fn open_file(&self, file: &str) -> Result<File, ReadFault> {
-        let meta = self.dir.symlink_metadata(file)?;
-        if meta.is_symlink() {
-            return Err(ReadFault::Link);
-        }
-        if !meta.is_file() {
-            return Err(ReadFault::NotAFile);
-        }
+    /// Opens a file, and says how it is. Opening never waits, and what is no regular file is closed unread.
+    fn open_file(&self, file: &str) -> Result<(File, Metadata), ReadFault> {
         let mut options = OpenOptions::new();
-        options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
-        Ok(self.dir.open_with(file, &options)?)
+        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
+        options.read(true).custom_flags(flags.bits().cast_signed());
+        let opened = self.dir.open_with(file, &options).map_err(|e| match Errno::from_io_error(&e) {
+            Some(Errno::LOOP) => ReadFault::Link,
+            // A socket.
+            Some(Errno::NXIO) => ReadFault::NotAFile,
+            _ => ReadFault::Io(e),
+        })?;
+        let meta = opened.metadata()?;
+        if meta.is_file() { Ok((opened, meta)) } else { Err(ReadFault::NotAFile) }
     }
 }
 

@@ -61,16 +61,12 @@ pub struct GrepOutcome {
     pub next: Option<GrepPosition>,
 }
 
-/// Searches those files of a wiki that are meant, by their paths in it, until a moment. Call it on a blocking thread.
-pub fn grep_wiki(
-    folder: &WikiFolder,
-    request: &GrepRequest,
-    until: Instant,
-    is_meant: impl Fn(&str) -> bool,
-) -> GrepOutcome {
+/// Searches files of a wiki, given by their paths in it in their order, until a moment. Call it on a blocking thread.
+pub fn grep_wiki(folder: &WikiFolder, mut files: Vec<String>, request: &GrepRequest, until: Instant) -> GrepOutcome {
     let (context, limit) = (request.context.min(MAX_GREP_CONTEXT), request.limit.min(MAX_GREP_HITS));
-    let mut files = folder.list_all_files();
-    files.retain(|file| is_meant(file) && request.after.as_ref().is_none_or(|after| *file >= after.path));
+    if let Some(after) = &request.after {
+        files.retain(|file| *file >= after.path);
+    }
     let in_time = || Instant::now() < until;
     // One more than is shown, so that it is known whether there are more.
     let search = |file: &String| -> Option<SearchedFile> {
@@ -131,8 +127,9 @@ mod tests {
         let pattern = LinePattern::new(pattern, false, false).unwrap();
         let glob = glob.map(|glob| PathGlob::new(glob).unwrap());
         let until = Instant::now() + Duration::from_secs(60);
-        let is_meant = |file: &str| glob.as_ref().is_none_or(|glob| glob.matches(file));
-        grep_wiki(folder, &GrepRequest { pattern, context: 0, limit, after: None }, until, is_meant)
+        let mut files = folder.list_all_files();
+        files.retain(|file| glob.as_ref().is_none_or(|glob| glob.matches(file)));
+        grep_wiki(folder, files, &GrepRequest { pattern, context: 0, limit, after: None }, until)
     }
 
     #[test]
@@ -173,8 +170,8 @@ mod tests {
             (vec!["entities/plot-12.md:1".into(), "entities/plot-12.md:2".into()], true)
         );
         let pattern = LinePattern::new("lease", false, false).unwrap();
-        let none =
-            grep_wiki(&folder, &GrepRequest { pattern, context: 0, limit: 9, after: None }, Instant::now(), |_| true);
+        let request = GrepRequest { pattern, context: 0, limit: 9, after: None };
+        let none = grep_wiki(&folder, folder.list_all_files(), &request, Instant::now());
         // What was not read is for the next part, and nothing before it is left out.
         let begin = Some(GrepPosition { path: "_text/scan.txt".to_owned(), line: 0 });
         assert_eq!((none.next.clone(), none.is_cut), (begin, true));

@@ -212,7 +212,7 @@ impl GuardianSession {
     pub fn change(&mut self, change: &PageChange, base: Option<&str>) -> Result<StagedPage, GuardianError> {
         self.check_room(change)?;
         self.check_link(change.file())?;
-        let (staged, draft) = self.replay_changes(Some(change), |draft| {
+        let (staged, draft) = self.replay(Some(change), |draft| {
             if let Some(base) = base {
                 check_base(draft, change.file(), base)?;
             }
@@ -221,7 +221,16 @@ impl GuardianSession {
             self.check_link(&file)?;
             Ok::<_, GuardianError>(describe_page(draft, &self.wiki.state.pages, &file))
         })?;
-        let staged = staged?;
+        let staged = match staged {
+            Ok(staged) => staged,
+            Err(error) => {
+                // What is refused leaves the draft as it was. Only a link is found after the change.
+                if !matches!(error, GuardianError::Link { .. }) {
+                    self.keep_draft(draft);
+                }
+                return Err(error);
+            }
+        };
         let line = GuardianLine::Change { change: change.clone() };
         self.run.append_change(&line)?;
         self.lines.push(line);
@@ -270,7 +279,7 @@ impl GuardianSession {
     /// # Errors
     /// [`GuardianError`].
     pub fn read_page(&self, file: &str) -> Result<Option<StagedPage>, GuardianError> {
-        self.replay(|draft| {
+        self.inspect(|draft| {
             let changed = draft.list_files().iter().any(|staged| staged.path.file() == file);
             changed.then(|| describe_page(draft, &self.wiki.state.pages, file))
         })
@@ -281,7 +290,7 @@ impl GuardianSession {
     /// # Errors
     /// [`GuardianError`].
     pub fn list_pages(&self) -> Result<Vec<StagedPage>, GuardianError> {
-        self.replay(|draft| {
+        self.inspect(|draft| {
             let files = draft.list_files();
             files.iter().map(|file| describe_page(draft, &self.wiki.state.pages, file.path.file())).collect()
         })
@@ -338,7 +347,7 @@ impl GuardianSession {
     }
 
     fn check_touched(&self, submission: &Submission<'_>) -> Result<(), GuardianError> {
-        let (staged, has_summary) = self.replay(|draft| {
+        let (staged, has_summary) = self.inspect(|draft| {
             let files: BTreeSet<String> = draft.list_files().iter().map(|file| file.path.file().to_owned()).collect();
             (files, draft.has_summary())
         })?;

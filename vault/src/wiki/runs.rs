@@ -140,7 +140,7 @@ pub fn list_rejected_runs(
 /// The folder of the records cannot be listed.
 pub fn find_rejected_runs(root: &VaultRoot, run: &str) -> Result<Vec<RunSummary>, VaultRootError> {
     let records = list_records(root, &[ActionKind::WikiRejected], None)?;
-    let named = records.iter().filter(|record| record.run.as_str() == run || record.run.short() == run);
+    let named = records.iter().filter(|record| record.run.is_named(run));
     Ok(named.filter_map(|record| read_rejected(root, record)).collect())
 }
 
@@ -211,7 +211,7 @@ fn has_written(root: &VaultRoot, record: &NamedRecord, file: &str) -> bool {
 /// The folder of the records cannot be listed.
 pub fn find_run_records(root: &VaultRoot, run: &str) -> Result<Vec<RecordPath>, VaultRootError> {
     let records = list_records(root, &[ActionKind::Wiki], None)?;
-    let named = records.into_iter().filter(|record| record.run.as_str() == run || record.run.short() == run);
+    let named = records.into_iter().filter(|record| record.run.is_named(run));
     Ok(named.map(|record| record.path).collect())
 }
 
@@ -221,7 +221,7 @@ pub fn find_run_records(root: &VaultRoot, run: &str) -> Result<Vec<RecordPath>, 
 /// The folder of the records cannot be listed.
 pub fn find_entry_record(root: &VaultRoot, run: &str) -> Result<Option<RecordPath>, VaultRootError> {
     let records = list_records(root, &[ActionKind::WikiSource, ActionKind::WikiManifest], None)?;
-    let named = records.into_iter().find(|record| record.run.as_str() == run || record.run.short() == run);
+    let named = records.into_iter().find(|record| record.run.is_named(run));
     Ok(named.map(|record| record.path))
 }
 

@@ -216,15 +216,29 @@ impl StagedRuns {
     /// # Errors
     /// The folder cannot be listed.
     pub fn list(&self) -> Result<Vec<StagedRunSummary>, StagedRunError> {
+        self.list_some(|_| true)
+    }
+
+    /// As [`Self::list`], of the runs that a name means. No other one is read.
+    ///
+    /// # Errors
+    /// The folder cannot be listed.
+    pub fn list_named(&self, name: &str) -> Result<Vec<StagedRunSummary>, StagedRunError> {
+        self.list_some(|run| run.is_named(name))
+    }
+
+    fn list_some(&self, is_meant: impl Fn(&RunId) -> bool) -> Result<Vec<StagedRunSummary>, StagedRunError> {
         let failed = |source| StagedRunError::Io { path: String::new(), source };
         let Some(runs) = self.root.find_own_folder(Some(RUNS)).map_err(failed)? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for entry in runs.entries().map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
-            let Ok(Some(dir)) = open_real_folder(&runs, &name) else { continue };
+            let run = name.to_str().and_then(|name| name.parse::<RunId>().ok());
+            let Some(run) = run.filter(|run| is_meant(run)) else { continue };
+            let Ok(Some(dir)) = open_real_folder(&runs, run.as_str()) else { continue };
             let read = (read_json::<RunMeta>(&dir, META), read_json::<RunStatus>(&dir, STATUS));
             if let (Ok(Some(meta)), Ok(Some(status))) = read
-                && Some(meta.run.as_str()) == name.to_str()
+                && meta.run == run
             {
                 found.push(StagedRunSummary { meta, status });
             }

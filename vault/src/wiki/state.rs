@@ -146,9 +146,8 @@ pub fn read_manifest(
 /// [`ReadWikiError`].
 pub fn read_wiki(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadWiki, ReadWikiError> {
     let text = |file: &str| read_generated(root, folder, file);
-    let rendered = list_rendered(root, name)?;
     let texts = GeneratedTexts {
-        rendered,
+        rendered: list_rendered(root, name)?,
         index: text(INDEX_FILE)?,
         log: text(LOG_FILE)?,
         overview: text(OVERVIEW_FILE)?,
@@ -156,10 +155,27 @@ pub fn read_wiki(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadWiki,
         ideas: text(IDEAS_FILE)?,
         graph: text(GRAPH_FILE)?,
     };
+    read_wiki_with(root, name, folder, texts)
+}
+
+/// As [`read_wiki`], to stage pages: without the texts that code renders when a run is committed.
+///
+/// # Errors
+/// [`ReadWikiError`].
+pub fn read_wiki_to_stage(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadWiki, ReadWikiError> {
+    read_wiki_with(root, name, folder, GeneratedTexts::default())
+}
+
+fn read_wiki_with(
+    root: &VaultRoot,
+    name: &str,
+    folder: &str,
+    texts: GeneratedTexts,
+) -> Result<ReadWiki, ReadWikiError> {
     let failed = |source| ReadWikiError::Io { path: folder.to_owned(), source };
     let opened = WikiFolder::open(&root.path().join(folder)).map_err(failed)?;
     let contents = opened.read_changed(root.read_cache());
-    let pages = contents.pages.clone();
+    let pages = Arc::clone(&contents.pages);
     let broken = contents.findings.iter().filter(|finding| finding.severity == Severity::Error);
     let mut broken: Vec<&String> = broken.map(|finding| &finding.file).filter(|file| may_be_page(file)).collect();
     broken.retain(|file| pages.iter().all(|page| page.file != **file));
@@ -170,7 +186,8 @@ pub fn read_wiki(root: &VaultRoot, name: &str, folder: &str) -> Result<ReadWiki,
     });
     let unreadable = unreadable.collect();
     let accepted = accept::find_accepted(root, name)?;
-    let manifest = find_manifest(root, &opened, accepted.as_ref(), texts.index.as_deref());
+    let index = contents.index.as_deref().map(str::as_bytes);
+    let manifest = find_manifest(root, &opened, accepted.as_ref(), index);
     let state = WikiState { folder: folder.to_owned(), manifest, pages, sources: contents.sources.len(), texts };
     Ok(ReadWiki { state, contents, unreadable, accepted })
 }

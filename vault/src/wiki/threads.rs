@@ -4,11 +4,20 @@
 //! async runtime.
 
 use std::num::NonZero;
+use std::sync::LazyLock;
+
+/// The fewest items for which a thread is started: that takes as long as some of them.
+const LEAST_SHARE: usize = 32;
+
+/// How many threads run at once. Asking the system takes longer than some work.
+static THREADS: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, NonZero::get));
 
 /// What `work` makes of each item.
 pub(crate) fn map_in_threads<'i, T: Sync, R: Send>(items: &'i [T], work: impl Fn(&'i T) -> R + Sync) -> Vec<R> {
-    let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let share = items.len().div_ceil(threads).max(1);
+    let share = items.len().div_ceil(*THREADS).max(LEAST_SHARE);
+    if items.len() <= share {
+        return items.iter().map(work).collect();
+    }
     std::thread::scope(|scope| {
         let work = &work;
         let parts: Vec<_> =

@@ -137,7 +137,7 @@ impl OpenedWiki {
         if !is_ours || !state.join(INDEX_FILE).exists() {
             return None;
         }
-        Index::open(&state).await.ok().map(|index| (vault, index))
+        Index::open_beside(&state).await.ok().map(|index| (vault, index))
     }
 }
 

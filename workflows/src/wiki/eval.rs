@@ -31,6 +31,9 @@ pub struct EvalInput {
     pub by: String,
     /// When the person asked for it. The measurement is named after this moment.
     pub at: DateTime<Utc>,
+    /// Whether it ends at once if the rate guard has no room for its first call, as an assistant wants it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_room: bool,
 }
 
 /// One call of a measurement; the argument of `steward.wiki.eval`.

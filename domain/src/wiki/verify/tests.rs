@@ -26,7 +26,7 @@ fn verify(before: Option<&str>, after: Option<&str>) -> RulesVerdict {
     let texts = BTreeMap::from([("lease".to_owned(), QuoteFinder::new(SOURCE))]);
     let manifest = EffectiveManifest::default();
     let (run_type, source) = (WikiRunType::Manual, None);
-    verify_run(&VerifyInput {
+    let input = VerifyInput {
         manifest: &manifest,
         pages: &pages,
         files: &files,
@@ -34,7 +34,45 @@ fn verify(before: Option<&str>, after: Option<&str>) -> RulesVerdict {
         run_type,
         source,
         removed: &[],
-    })
+    };
+    let verdict = verify_run(&input);
+    // A change is judged by itself, and as it is in the whole run.
+    if let Some(after) = after.and_then(|text| read_page("entities/plot.md", text.as_bytes()).page) {
+        let found = find_page_fault(&input, "entities/plot.md", pages.first(), &[after]);
+        assert_eq!(found.as_ref(), verdict.findings.first());
+    }
+    verdict
+}
+
+#[test]
+fn a_statement_that_moved_to_another_page_of_the_run_must_stay_on_one() {
+    let statement = said("It ends in March.", "ends on 31 March 2027");
+    let read = |slug: &str, text: &str| read_page(&format!("entities/{slug}.md"), text.as_bytes()).page.unwrap();
+    let other = said("Water is off in winter.", "Water is shut off in winter");
+    let (old, bare) = (page("plot", &statement), page("plot", "# Plot\n"));
+    let moved = page("well", &format!("{statement}\n{other}"));
+    let pages = [read("plot", &old)];
+    let judge = |well: &str| {
+        let file = |slug: &str, before: Option<&str>, after: &str| {
+            let path = PagePath::new("wiki/plot", &format!("entities/{slug}.md")).unwrap();
+            RunFile { path, before: before.map(|text| text.as_bytes().to_vec()), after: Some(after.into()) }
+        };
+        let files = [file("plot", Some(&old), &bare), file("well", None, well)];
+        let texts = BTreeMap::from([("lease".to_owned(), QuoteFinder::new(SOURCE))]);
+        let input = VerifyInput {
+            manifest: &EffectiveManifest::default(),
+            pages: &pages,
+            files: &files,
+            texts: &texts,
+            run_type: WikiRunType::Manual,
+            source: None,
+            removed: &[],
+        };
+        let after = [read("plot", &bare), read("well", well)];
+        find_page_fault(&input, "entities/well.md", Some(&read("well", &moved)), &after).map(|finding| finding.fault)
+    };
+    assert_eq!(judge(&format!("{moved}\n# More\n")), None);
+    assert_eq!(judge(&page("well", &other)), Some(RunFault::DropsClaims));
 }
 
 fn faults(verdict: &RulesVerdict) -> Vec<RunFault> {

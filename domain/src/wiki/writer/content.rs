@@ -163,19 +163,27 @@ fn split_footnotes(body: &str) -> (String, Vec<(String, String)>) {
     (text.trim_end().to_owned() + "\n", notes)
 }
 
-/// The source that a footnote names, if it names one, and its quote.
+/// The source that a footnote names, if it names one, and its quote. Without marks of a quote all of it is the quote, unless it can be nothing
+/// but the name of a source.
 fn split_definition(definition: &str) -> (Option<&str>, &str) {
-    let (before, quote) = match (definition.find(OPENING), definition.rfind(CLOSING)) {
-        (Some(first), Some(last)) if first < last => {
-            let begin = first + definition[first..].chars().next().map_or(1, char::len_utf8);
-            (&definition[..first], &definition[begin..last])
-        }
-        _ => ("", definition),
-    };
-    let named = before.trim().trim_end_matches(['—', '–', '-', ':', ',']).trim().trim_matches(['`', '[', ']']);
+    if let (Some(first), Some(last)) = (definition.find(OPENING), definition.rfind(CLOSING))
+        && first < last
+    {
+        let begin = first + definition[first..].chars().next().map_or(1, char::len_utf8);
+        return (find_name(&definition[..first]), &definition[begin..last]);
+    }
+    match find_name(definition) {
+        named @ Some(_) => (named, ""),
+        None => (None, definition),
+    }
+}
+
+/// The id or the path of a source, as a footnote may have it before its quote.
+fn find_name(text: &str) -> Option<&str> {
+    let named = text.trim().trim_end_matches(['—', '–', '-', ':', ',']).trim().trim_matches(['`', '[', ']']);
     let is_id = named.len() >= 2 && named.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     let is_path = named.starts_with("raw/") || named.starts_with("sources/");
-    (Some(named).filter(|_| is_id || is_path), quote)
+    Some(named).filter(|_| is_id || is_path)
 }
 
 /// The quote in a footnote, which may name its source before it.
@@ -264,6 +272,10 @@ mod tests {
         ] {
             let content = format!("It costs.[^1]\n\n[^1]: {name}\"The fee is 40 pounds.\"\n");
             assert_eq!(read_text(&content, sources).unwrap_err().fault, fault, "{name}");
+        }
+        for footnote in ["letter", "letter —", "raw/2026/letter.md"] {
+            let refusal = read_text(&format!("It costs.[^1]\n\n[^1]: {footnote}\n"), sources).unwrap_err();
+            assert_eq!(refusal.fault, DraftFault::QuoteMissing, "{footnote}: {refusal}");
         }
     }
 

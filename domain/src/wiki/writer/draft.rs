@@ -27,7 +27,7 @@ use crate::wiki::plan::RunFile;
 use crate::wiki::quote::QuoteFinder;
 use crate::wiki::run::WikiRunType;
 use crate::wiki::search::{PageFilter, search_pages};
-use crate::wiki::verify::{RunFinding, VerifyInput, verify_run};
+use crate::wiki::verify::{RunFinding, VerifyInput, find_page_fault};
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use signs::refuse_signs;
@@ -350,7 +350,7 @@ impl<'a> RunDraft<'a> {
             self.state.changed.push(file.to_owned());
         }
         if self.judges
-            && let Some(finding) = self.find_fault(file)
+            && let Some(finding) = self.find_fault(file, replaced.as_ref())
         {
             match (position, replaced) {
                 (Some(at), Some(page)) => self.state.pages[at] = page,
@@ -365,7 +365,7 @@ impl<'a> RunDraft<'a> {
     }
 
     /// The first fault of a page, or of the run as it is so far.
-    fn find_fault(&self, file: &str) -> Option<RunFinding> {
+    fn find_fault(&self, file: &str, replaced: Option<&WikiPage>) -> Option<RunFinding> {
         let files = self.list_files();
         let removed: Vec<String> = self.state.removed.iter().map(|page| page.file.clone()).collect();
         // The summary may still come.
@@ -378,8 +378,7 @@ impl<'a> RunDraft<'a> {
             source: None,
             removed: &removed,
         };
-        let is_ours = |finding: &RunFinding| finding.file == file || finding.file.is_empty();
-        verify_run(&input).findings.into_iter().find(is_ours)
+        find_page_fault(&input, file, replaced, &self.state.pages)
     }
 }
 

@@ -205,7 +205,8 @@ fn measure(call: &ToolCall, workspace: &Workspace<'_>, method: EvalMethod) -> Re
     }
     let holder = Handle::current().block_on(workspace.vault.reach_holder())?;
     let by = call.caller.name.clone();
-    let input = EvalInput { wiki: workspace.name.clone(), method, claims: MEASURED_CLAIMS, by, at: now };
+    let input =
+        EvalInput { wiki: workspace.name.clone(), method, claims: MEASURED_CLAIMS, by, at: now, needs_room: true };
     match Handle::current().block_on(holder.request_assistant_eval(input, PATIENCE)) {
         Ok(EvalOutput::Measured) => Ok("measured"),
         Ok(EvalOutput::Refused { status: TOO_MANY_REQUESTS, message }) => {

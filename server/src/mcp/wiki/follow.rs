@@ -18,6 +18,7 @@ use steward_domain::wiki::page::may_be_page;
 use steward_domain::wiki::quote::Anchor;
 use steward_vault::wiki::grep::{GrepRequest, MAX_GREP_HITS, MAX_GREP_TIME, grep_wiki};
 use steward_vault::wiki::quotes::{SourceTexts, read_changed_text, read_text};
+use tokio::runtime::Handle;
 
 pub(super) const TOOL: ToolDefinition = ToolDefinition {
     name: "follow",
@@ -156,9 +157,15 @@ fn hash(words: &str) -> String {
 
 /// The other pages that have the same quote, by its label.
 fn list_citing(workspace: &Workspace<'_>, anchor: &Anchor, own: &str) -> Vec<String> {
+    let vault = workspace.vault;
+    let indexed = Handle::current().block_on(vault.wikis.list_citing(vault.root(), &workspace.name, &anchor.label));
+    if let Some(files) = indexed {
+        return files.iter().filter(|file| *file != own).filter_map(|file| to_path(file)).collect();
+    }
     let Ok(pattern) = LinePattern::new(&format!("[^{}]:", anchor.label), true, false) else { return Vec::new() };
     let request = GrepRequest { pattern, context: 0, limit: MAX_GREP_HITS, after: None };
     let is_other = |file: &str| may_be_page(file) && file != own;
-    let found = grep_wiki(&workspace.folder, &request, Instant::now() + MAX_GREP_TIME, is_other);
+    let files = workspace.list_meant(is_other);
+    let found = grep_wiki(&workspace.folder, files, &request, Instant::now() + MAX_GREP_TIME);
     found.hits.iter().filter_map(|hit| to_path(&hit.path)).collect()
 }

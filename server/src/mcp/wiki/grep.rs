@@ -102,7 +102,8 @@ fn grep(call: &ToolCall) -> Result<ToolAnswer, ToolError> {
     let glob = path.as_deref().map(read_glob).transpose()?;
     let is_meant = |file: &str| to_path(file).is_some_and(|path| glob.as_ref().is_none_or(|glob| glob.matches(&path)));
     let request = GrepRequest { pattern, context, limit, after };
-    let found = grep_wiki(&workspace.folder, &request, Instant::now() + MAX_GREP_TIME, is_meant);
+    let files = workspace.list_meant(is_meant);
+    let found = grep_wiki(&workspace.folder, files, &request, Instant::now() + MAX_GREP_TIME);
     let wrap = |lines: Vec<String>| lines.into_iter().map(|text| OutsideLine { text: text.into() }).collect();
     let hits = found.hits.into_iter().filter_map(|GrepHit { path, hit }| {
         let mut row = GrepLine {

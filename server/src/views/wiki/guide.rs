@@ -5,7 +5,7 @@
 
 use super::shorten_run;
 use chrono::{DateTime, TimeDelta, Utc};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use steward_domain::record::frontmatter;
 use steward_domain::wiki::log::{LogEntry, LogType, read_log};
@@ -295,13 +295,13 @@ fn list_unreviewed(root: &VaultRoot, folder: &str, accepted: Option<&AcceptedFil
 }
 
 fn count_topics(pages: &[Arc<PageFacts>]) -> Vec<TopicCount> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: HashMap<&str, usize> = HashMap::new();
     for page in pages.iter().filter(|page| page.file != OVERVIEW_FILE) {
         *counts.entry(&page.topic).or_default() += 1;
     }
     let mut topics: Vec<TopicCount> =
         counts.into_iter().map(|(topic, pages)| TopicCount { topic: topic.to_owned(), pages }).collect();
-    topics.sort_by_key(|topic| std::cmp::Reverse(topic.pages));
+    topics.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.topic.cmp(&b.topic)));
     topics
 }
 

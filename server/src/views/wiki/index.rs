@@ -51,7 +51,7 @@ impl WikiIndex {
     pub(super) async fn open(&self) -> Option<&Index> {
         let open = async || match self.state.join(FILE).exists() {
             true => {
-                let index = Index::open(&self.state).await.ok()?;
+                let index = Index::open_beside(&self.state).await.ok()?;
                 match self.mapping.clone() {
                     Some(mapping) => Some(index.with_schema(mapping.schema, mapping.accepted)),
                     None => Some(index),
@@ -73,6 +73,13 @@ impl WikiIndex {
         limit: usize,
     ) -> Option<Vec<PageHit>> {
         search_indexed(self.open().await?, root, wiki, query, filter, limit).await.ok().flatten()
+    }
+
+    /// The files of the pages that have the quote of a label; `None` without an index that knows the wiki.
+    pub(crate) async fn list_citing(&self, root: &VaultRoot, wiki: &str, label: &str) -> Option<Vec<String>> {
+        let index = self.open().await?;
+        index.sync_wiki(root, wiki).await.ok()?;
+        index.wiki().list_citing(wiki, label).await.ok().flatten()
     }
 
     /// The pages that a question about a wiki may mean; `None` without an index that knows the wiki.

@@ -178,9 +178,7 @@ pub fn list_wiki_runs(root: &VaultRoot, wiki: Option<&str>, limit: usize) -> Res
 /// [`ReadWikiError`].
 pub fn find_wiki_run(root: &VaultRoot, name: &str) -> Result<Option<WikiRunView>, ReadWikiError> {
     let records = find_run_records(root, name)?;
-    let staged = StagedRuns::new(root).list().unwrap_or_default();
-    let is_named = |run: &StagedRunSummary| run.meta.run.as_str() == name || run.meta.run.short() == name;
-    let mut staged = staged.into_iter().filter(is_named);
+    let mut staged = StagedRuns::new(root).list_named(name).unwrap_or_default().into_iter();
     if records.len() > 1 {
         return Ok(None);
     }
@@ -207,9 +205,8 @@ pub(crate) fn list_named_runs(root: &VaultRoot, wiki: &str, name: &str) -> Resul
     let records = find_run_records(root, name)?;
     let committed = records.iter().filter_map(|record| Some(read_run(root, record)?.summary));
     let recorded = committed.chain(find_rejected_runs(root, name)?).filter(|run| run.wiki == wiki).map(|run| run.run);
-    let staged = StagedRuns::new(root).list().unwrap_or_default().into_iter().map(|run| run.meta);
-    let is_named = |run: &RunId| run.as_str() == name || run.short() == name;
-    let staged = staged.filter(|meta| meta.wiki == wiki && is_named(&meta.run)).map(|meta| meta.run);
+    let staged = StagedRuns::new(root).list_named(name).unwrap_or_default().into_iter().map(|run| run.meta);
+    let staged = staged.filter(|meta| meta.wiki == wiki).map(|meta| meta.run);
     // One run may have a folder and a record.
     let found: BTreeSet<RunId> = recorded.chain(staged).collect();
     Ok(found.into_iter().collect())

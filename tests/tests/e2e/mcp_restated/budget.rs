@@ -11,6 +11,8 @@ const LONG_A: &str = "raw/long-a.md";
 const LONG_B: &str = "raw/long-b.md";
 /// How often a caller may have a wiki measured in a day.
 const MEASUREMENTS: usize = 6;
+/// The setting of the calls that all models together may take.
+const CALLS_AN_HOUR: &str = "STEWARD_CAPS_PER_HOUR";
 /// The setting of the tokens that one wiki may take.
 const TOKENS_A_DAY: &str = "STEWARD_CAPS_WIKI_TOKENS_PER_DAY";
 
@@ -117,9 +119,22 @@ async fn check_no_room(desk: &Desk, client: &mut Client, verifier: &Clerk) {
     assert_eq!(verifier.asked().len(), 0, "each call is reserved before it is sent");
 }
 
+/// A cap that clears by itself is not waited for: the refusal says when it does.
+async fn check_full_hour(client: &mut Client, verifier: &Clerk) {
+    let asked = verifier.asked().len();
+    play(
+        client,
+        vec![case("a measurement in an hour that is full is refused until it clears", "eval", measure(), |it| {
+            is_refused(it, "guard_refused") && has_text(it, "it has room again at 20")
+        })],
+    )
+    .await;
+    assert_eq!(verifier.asked().len(), asked);
+}
+
 /// With room a measurement is made, but not without end.
-async fn check_measurements(client: &mut Client, verifier: &Clerk) {
-    for _ in 0..MEASUREMENTS {
+async fn check_measurements(client: &mut Client, count: usize) {
+    for _ in 0..count {
         play(
             client,
             vec![case("a measurement with room is made", "eval", measure(), |it| {
@@ -129,6 +144,10 @@ async fn check_measurements(client: &mut Client, verifier: &Clerk) {
         )
         .await;
     }
+}
+
+/// What was measured often enough is measured no more.
+async fn check_last_measurement(client: &mut Client, verifier: &Clerk) {
     let asked = verifier.asked().len();
     assert!(asked >= MEASUREMENTS, "{asked}");
     play(
@@ -164,7 +183,14 @@ async fn limits_hold_as_those_of_others() {
     check_guide(&desk, &mut client).await;
     check_no_room(&desk, &mut client, &verifier).await;
     worker.stop().await;
+    let worker = desk.world.worker_with(&steward).await;
+    check_measurements(&mut client, 1).await;
+    worker.stop().await;
+    let worker = desk.world.worker_with(&steward.with(CALLS_AN_HOUR, 1)).await;
+    check_full_hour(&mut client, &verifier).await;
+    worker.stop().await;
     let _worker = desk.world.worker_with(&steward).await;
-    check_measurements(&mut client, &verifier).await;
+    check_measurements(&mut client, MEASUREMENTS - 1).await;
+    check_last_measurement(&mut client, &verifier).await;
     client.end().await;
 }

@@ -42,6 +42,15 @@ pub(crate) struct StateDatabase {
     identity: Option<(u64, u64)>,
 }
 
+/// What of a file is checked before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileCheck {
+    /// Each page of it, and its tables.
+    Whole,
+    /// Its tables alone.
+    Schema,
+}
+
 /// What lies where an index was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexFileStatus {
@@ -54,7 +63,7 @@ pub enum IndexFileStatus {
 }
 
 impl StateDatabase {
-    pub(crate) async fn open(state_dir: &Path) -> Result<Self, IndexError> {
+    pub(crate) async fn open(state_dir: &Path, check: FileCheck) -> Result<Self, IndexError> {
         let file = state_dir.join(FILE);
         let folder = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir);
         folder.map_err(|source| IndexError::Io { path: state_dir.to_owned(), source })?;
@@ -67,6 +76,9 @@ impl StateDatabase {
             .disable_statement_logging();
         let writer_options = options.clone().pragma("cache_size", WRITER_CACHE);
         let writer = pool_options(1).connect_with(writer_options).await.map_err(|e| IndexError::from_sqlx(&file, e))?;
+        if check == FileCheck::Whole {
+            check_pages(&file, &writer).await?;
+        }
         prepare_database(&file, &writer).await?;
         tighten_database(&file);
         let reader = pool_options(READER_COUNT).connect_lazy_with(options.read_only(true).row_buffer_size(ROW_BUFFER));
@@ -130,12 +142,14 @@ async fn is_reusable(connection: &mut SqliteConnection) -> sqlx::Result<bool> {
     Ok(!connection.is_in_transaction())
 }
 
+async fn check_pages(file: &Path, writer: &SqlitePool) -> Result<(), IndexError> {
+    let check = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(writer);
+    let found: String = check.await.map_err(|e| IndexError::from_sqlx(file, e))?;
+    if found == "ok" { Ok(()) } else { Err(IndexError::Damaged { path: file.to_owned(), reason: found }) }
+}
+
 async fn prepare_database(file: &Path, writer: &SqlitePool) -> Result<(), IndexError> {
     let sql = |e| IndexError::from_sqlx(file, e);
-    let found: String = sqlx::query_scalar("PRAGMA quick_check(1)").fetch_one(writer).await.map_err(sql)?;
-    if found != "ok" {
-        return Err(IndexError::Damaged { path: file.to_owned(), reason: found });
-    }
     let mut tx = writer.begin_with("BEGIN IMMEDIATE").await.map_err(sql)?;
     let tables: Vec<String> =
         sqlx::query_scalar("SELECT name FROM sqlite_schema").fetch_all(&mut *tx).await.map_err(sql)?;

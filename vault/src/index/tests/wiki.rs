@@ -154,6 +154,25 @@ async fn a_wiki_that_leaves_the_vault_and_returns_as_it_was_is_found_again() {
 }
 
 #[tokio::test]
+async fn of_pages_with_one_rank_those_with_the_first_slugs_are_shown() {
+    let bench = Bench::scanned().await;
+    for slug in ["tap-c", "tap-a", "tap-d", "tap-b"] {
+        bench.page("plots", slug, "", "A stopcock.");
+    }
+    bench.page("plots", "valve", "", "A stopcock, a stopcock.");
+    bench.sync("01:00:00").await;
+    let find = async |limit: usize| -> Vec<String> {
+        let found =
+            bench.index.wiki().search("plots", "stopcock", &PageFilter::default(), limit).await.unwrap().unwrap();
+        found.into_iter().map(|page| page.slug).collect()
+    };
+    assert_eq!(find(3).await, ["valve", "tap-a", "tap-b"]);
+    assert_eq!(find(5).await, ["valve", "tap-a", "tap-b", "tap-c", "tap-d"]);
+    assert_eq!(find(1).await, ["valve"]);
+    assert_eq!(find(0).await, [""; 0]);
+}
+
+#[tokio::test]
 async fn the_overview_is_not_found_because_it_only_repeats() {
     let bench = Bench::scanned().await;
     bench.page("plots", "water", "", "A stopcock.");
@@ -178,8 +197,12 @@ async fn pages_are_found_by_what_they_are_called_and_by_their_sources() {
     }
     assert_eq!(bench.index.wiki().find_named("plots", "Garden").await.unwrap(), Some(Vec::new()), "tags have one case");
     assert_eq!(bench.index.wiki().find_named("nowhere", "shed").await.unwrap(), None);
+    let citing = bench.index.wiki().list_citing("plots", "c6107d23f").await.unwrap();
+    assert_eq!(citing, Some(vec!["entities/plot-12.md".to_owned()]));
+    assert_eq!(bench.index.wiki().list_citing("nowhere", "c6107d23f").await.unwrap(), None);
     bench.page("plots", "plot-12", "", "No quote any more.");
     bench.sync("01:01:00").await;
+    assert_eq!(bench.index.wiki().list_citing("plots", "c6107d23f").await.unwrap(), Some(Vec::new()));
     assert_eq!(bench.index.wiki().find_named("plots", "2024-03-02-lease").await.unwrap(), Some(Vec::new()));
 }
 

@@ -8,7 +8,7 @@ use crate::files::root::VaultRoot;
 use crate::wiki::folder::{FileStat, ReadFault, WikiFolder, WikiSnapshot};
 use crate::wiki::threads::map_in_threads;
 use serde::Serialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use steward_domain::action::plan::ContentHash;
@@ -90,16 +90,16 @@ impl PageListing {
     }
 
     /// How the files differ from what the index knows. With `everything`, each file is to be read.
-    pub(super) fn compare(&self, mut known: HashMap<String, KnownPage>, everything: bool) -> WikiChanges {
+    pub(super) fn compare(&self, known: &HashMap<String, KnownPage>, everything: bool) -> WikiChanges {
         let mut changes = WikiChanges { log: self.log, ..WikiChanges::default() };
+        let mut gone: BTreeSet<&str> = known.keys().map(String::as_str).collect();
         for (file, stat) in self.snapshot.page_stats() {
-            let known = known.remove(file);
-            if everything || known.is_none_or(|known| known.stat != stat) {
+            gone.remove(file);
+            if everything || known.get(file).is_none_or(|known| known.stat != stat) {
                 changes.to_read.push((file.to_owned(), stat));
             }
         }
-        changes.gone = known.into_keys().collect();
-        changes.gone.sort();
+        changes.gone = gone.into_iter().map(str::to_owned).collect();
         changes
     }
 }

@@ -4,10 +4,10 @@
 //! find the same pages in the same order.
 
 use super::WikiView;
-use super::sync::WordTable;
+use super::sync::{FIND_WIKI, WordTable};
 use crate::index::IndexError;
 use crate::index::store::rows::to_json;
-use sqlx::{AssertSqlSafe, FromRow};
+use sqlx::{AssertSqlSafe, FromRow, SqliteConnection};
 use std::collections::{BTreeMap, BTreeSet};
 use steward_domain::wiki::search::{PageFilter, choose_words, list_query_words};
 
@@ -31,6 +31,10 @@ const BY_NAME: &str = "SELECT file FROM wiki_pages WHERE wiki = ?1 AND slug IS N
         OR id IN (SELECT page FROM wiki_claim_provenance WHERE source = ?2)
         OR id IN (SELECT page FROM wiki_claim_provenance WHERE label = ?2)) ORDER BY file";
 
+/// Pages that have a quote of this label.
+const BY_LABEL: &str = "SELECT file FROM wiki_pages WHERE wiki = ?1 AND slug IS NOT NULL
+    AND id IN (SELECT page FROM wiki_claim_provenance WHERE label = ?2) ORDER BY file";
+
 impl WikiView<'_> {
     /// Finds the best pages for a query; `None` if the index does not know the wiki. Pages of the same rank are ordered by
     /// slug.
@@ -44,24 +48,31 @@ impl WikiView<'_> {
         filter: &PageFilter,
         limit: usize,
     ) -> Result<Option<Vec<IndexedPage>>, IndexError> {
-        let Some(id) = self.index.find_wiki_id(wiki).await? else { return Ok(None) };
-        let (table, reader) = (WordTable::new(id), &self.index.store.reader);
         let failed = |e| self.index.sql_error(e);
+        // One connection for all of it: what it has read of the table serves the next statement.
+        let mut connection = self.index.store.reader.acquire().await.map_err(failed)?;
+        let find = sqlx::query_scalar(FIND_WIKI).bind(wiki).fetch_optional(&mut *connection);
+        let Some(id) = find.await.map_err(failed)? else { return Ok(None) };
+        let table = WordTable::new(id);
         let words: BTreeSet<String> = list_query_words(query);
-        let count = sqlx::query_as(AssertSqlSafe(table.count_holders())).bind(to_json(&words)).fetch_all(reader);
-        let held: Vec<(String, i64)> = count.await.map_err(failed)?;
-        let pages: i64 = sqlx::query_scalar(AssertSqlSafe(table.count())).fetch_one(reader).await.map_err(failed)?;
-        let holders: BTreeMap<String, usize> =
-            held.into_iter().map(|(word, count)| (word, usize::try_from(count).unwrap_or(0))).collect();
-        let used = choose_words(&holders, usize::try_from(pages).unwrap_or(0));
+        let count = sqlx::query_as(AssertSqlSafe(table.count_holders())).bind(to_json(&words));
+        let held: Vec<(Option<String>, i64)> = count.fetch_all(&mut *connection).await.map_err(failed)?;
+        let (mut holders, mut pages) = (BTreeMap::new(), 0);
+        for (word, count) in held {
+            let count = usize::try_from(count).unwrap_or(0);
+            match word {
+                Some(word) => drop(holders.insert(word, count)),
+                None => pages = count,
+            }
+        }
+        let used = choose_words(&holders, pages);
         if used.is_empty() {
             return Ok(Some(Vec::new()));
         }
         let expression = used.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" OR ");
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         if *filter == PageFilter::default() {
-            let rank = sqlx::query_as(AssertSqlSafe(table.rank_all())).bind(expression).bind(limit);
-            return rank.fetch_all(reader).await.map(Some).map_err(failed);
+            return rank_pages(&mut connection, &table, &expression, limit).await.map(Some).map_err(failed);
         }
         let rank = sqlx::query_as(AssertSqlSafe(table.rank()))
             .bind(expression)
@@ -69,7 +80,7 @@ impl WikiView<'_> {
             .bind(filter.tag.as_deref())
             .bind(filter.path.as_deref())
             .bind(limit);
-        rank.fetch_all(reader).await.map(Some).map_err(failed)
+        rank.fetch_all(&mut *connection).await.map(Some).map_err(failed)
     }
 
     /// The files of the pages that a name may mean: a slug, a file, a title, an alias, a tag, the id of a source, or the label of a quote. `None` if
@@ -81,5 +92,38 @@ impl WikiView<'_> {
         let Some(id) = self.index.find_wiki_id(wiki).await? else { return Ok(None) };
         let find = sqlx::query_scalar(BY_NAME).bind(id).bind(name).bind(name.to_lowercase());
         find.fetch_all(&self.index.store.reader).await.map(Some).map_err(|e| self.index.sql_error(e))
+    }
+
+    /// The files of the pages that have the quote of a label; `None` if the index does not know the wiki.
+    ///
+    /// # Errors
+    /// [`IndexError::Sql`].
+    pub async fn list_citing(self, wiki: &str, label: &str) -> Result<Option<Vec<String>>, IndexError> {
+        let Some(id) = self.index.find_wiki_id(wiki).await? else { return Ok(None) };
+        let find = sqlx::query_scalar(BY_LABEL).bind(id).bind(label);
+        find.fetch_all(&self.index.store.reader).await.map(Some).map_err(|e| self.index.sql_error(e))
+    }
+}
+
+/// The best of all pages for an expression.
+async fn rank_pages(
+    connection: &mut SqliteConnection,
+    table: &WordTable,
+    expression: &str,
+    limit: i64,
+) -> sqlx::Result<Vec<IndexedPage>> {
+    let rank = |sql: String, limit: i64| sqlx::query_as(AssertSqlSafe(sql)).bind(expression).bind(limit);
+    // One more shows whether the last one has the rank of others, of which those with the first slugs are shown.
+    let mut found: Vec<IndexedPage> =
+        rank(table.rank_some(), limit.saturating_add(1)).fetch_all(&mut *connection).await?;
+    let shown = usize::try_from(limit).unwrap_or(usize::MAX);
+    match found.as_slice() {
+        [.., last, next] if found.len() > shown && last.score == next.score => {
+            rank(table.rank_all(), limit).fetch_all(connection).await
+        }
+        _ => {
+            found.truncate(shown);
+            Ok(found)
+        }
     }
 }

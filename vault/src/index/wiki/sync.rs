@@ -3,7 +3,6 @@
 //! The pages that changed are written in one transaction for each few hundred files, so that a reader sees a run as a
 //! whole or not at all. A wiki that did not change costs a listing of its files and writes nothing.
 
-use super::ScannedWiki;
 use super::scan::{self, KnownPage, PageListing, PageRows, WikiChanges};
 use crate::files::root::VaultRoot;
 use crate::index::store::check::{DifferenceKind, IndexDifference};
@@ -22,7 +21,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 /// How often a wiki is read anew because a run was committed meanwhile. The next scan tries again.
 const TRIES: usize = 3;
 
-const FIND_WIKI: &str = "SELECT id FROM wikis WHERE name = ?1";
+pub(super) const FIND_WIKI: &str = "SELECT id FROM wikis WHERE name = ?1";
 const PAGES: &str =
     "INSERT INTO wiki_pages (wiki, file, size, modified_ns, inode, hash, slug, kind, names, title, summary, tags)
     SELECT ?2, value->>'file', value->>'size', value->>'modified_ns', value->>'inode', value->>'hash', value->>'slug',
@@ -75,14 +74,24 @@ impl WordTable {
         )
     }
 
-    /// How many pages the table holds.
-    pub(super) fn count(&self) -> String {
-        format!("SELECT COUNT(*) FROM wiki_words_{}_docsize", self.id)
+    /// On how many pages each of the words stands and, without a word, how many there are.
+    pub(super) fn count_holders(&self) -> String {
+        format!(
+            "SELECT term, doc FROM wiki_vocabulary_{0} WHERE term IN (SELECT value FROM json_each(?1))
+             UNION ALL SELECT NULL, COUNT(*) FROM wiki_words_{0}_docsize",
+            self.id
+        )
     }
 
-    /// On how many pages each of the words stands.
-    pub(super) fn count_holders(&self) -> String {
-        format!("SELECT term, doc FROM wiki_vocabulary_{} WHERE term IN (SELECT value FROM json_each(?1))", self.id)
+    /// The best of all pages for an expression. Of pages with the same rank as the last one any may be missing.
+    pub(super) fn rank_some(&self) -> String {
+        format!(
+            "SELECT p.file, p.slug, p.title, p.kind, p.summary, h.score
+             FROM (SELECT rowid AS id, -bm25(wiki_words_{0}) AS score FROM wiki_words_{0} WHERE wiki_words_{0} MATCH ?1
+                ORDER BY score DESC LIMIT ?2) h JOIN wiki_pages p ON p.id = h.id
+             ORDER BY h.score DESC, p.slug",
+            self.id
+        )
     }
 
     /// The best of all pages for an expression. Only those that are shown are looked up, and what has the same rank as the last of them.
@@ -145,28 +154,28 @@ impl Index {
 
     async fn scan_wiki(&self, root: &VaultRoot, name: &str, folder: &Path, depth: ScanDepth) -> Result<(), IndexError> {
         let failed = |source| IndexError::Io { path: folder.to_owned(), source };
-        let id = self.find_or_add_wiki(name).await?;
         let wiki = Arc::new(WikiFolder::open(folder).map_err(failed)?);
         for _ in 0..TRIES {
             let (own_root, own_wiki) = (root.clone(), Arc::clone(&wiki));
             let list = move || PageListing::read(&own_root, &own_wiki);
             let Some(listing) = tokio::task::spawn_blocking(list).await?.map_err(failed)? else { return Ok(()) };
-            let scanned = ScannedWiki { id, digest: listing.digest() };
-            if depth == ScanDepth::Stat && self.lock_scanned_wikis().get(name) == Some(&scanned) {
+            let digest = listing.digest();
+            if depth == ScanDepth::Stat && self.lock_scanned_wikis().get(name) == Some(&digest) {
                 return Ok(());
             }
+            let id = self.find_or_add_wiki(name).await?;
             let known = self.read_known_pages(id).await?;
-            let changes = listing.compare(known.clone(), depth != ScanDepth::Stat);
+            let changes = listing.compare(&known, depth != ScanDepth::Stat);
             let is_same = changes.to_read.is_empty() && changes.gone.is_empty();
             if is_same || self.write_changes(root, &wiki, id, changes, depth, &known).await? {
-                self.lock_scanned_wikis().insert(name.to_owned(), scanned);
+                self.lock_scanned_wikis().insert(name.to_owned(), digest);
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    fn lock_scanned_wikis(&self) -> MutexGuard<'_, BTreeMap<String, ScannedWiki>> {
+    fn lock_scanned_wikis(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
         self.scanned_wikis.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

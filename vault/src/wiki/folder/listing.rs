@@ -53,7 +53,8 @@ struct FolderContents {
 
 impl WikiFolder {
     /// All files but hidden ones, sorted.
-    pub(crate) fn list_all_files(&self) -> Vec<String> {
+    #[must_use]
+    pub fn list_all_files(&self) -> Vec<String> {
         self.list_entries(ListingDepth::Names, &mut Vec::new()).0.into_iter().map(|file| file.path).collect()
     }
 

@@ -54,6 +54,11 @@ impl WikiSnapshot {
         })
     }
 
+    /// The names of these files.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().filter(|file| file.is_file()).map(|file| file.path.as_str())
+    }
+
     /// A number that is the same as long as no file is another one.
     #[must_use]
     pub fn digest(&self) -> u64 {

@@ -21,9 +21,9 @@ pub(crate) struct KeptDraft {
 }
 
 impl GuardianSession {
-    /// The draft of this run, if it was kept on the wiki as it is.
-    pub(super) fn find_draft(&self) -> Option<Arc<KeptDraft>> {
-        let kept = self.root.read_cache().find_draft(&self.run.meta.run)?;
+    /// Takes the draft of this run, if it was kept on the wiki as it is.
+    pub(super) fn take_draft(&self) -> Option<KeptDraft> {
+        let kept = self.root.read_cache().take_draft(&self.run.meta.run)?;
         let is_same = Arc::ptr_eq(&kept.contents, &self.wiki.contents)
             && kept.meta == self.run.meta
             && kept.manifest == self.wiki.state.manifest
@@ -41,10 +41,6 @@ impl GuardianSession {
             state,
         };
         self.root.read_cache().keep_draft(self.run.meta.run.clone(), kept);
-    }
-
-    pub(super) fn forget_draft(&self) {
-        self.root.read_cache().forget_draft(&self.run.meta.run);
     }
 }
 
@@ -128,6 +124,14 @@ mod tests {
         }
     }
 
+    /// How many changes the draft of a run has that is kept; `None` without one.
+    fn count_kept(session: &GuardianSession) -> Option<usize> {
+        let kept = session.take_draft()?;
+        let count = kept.changes.len();
+        session.keep_draft(kept.state);
+        Some(count)
+    }
+
     fn list_pages(session: &GuardianSession) -> Vec<StagedPage> {
         session.list_pages().unwrap()
     }
@@ -140,21 +144,20 @@ mod tests {
         session.change(&append("The lease of plot 12 ends on 31 March 2027."), None).unwrap();
         drop(session);
         let mut session = open(&root, &meta);
-        assert_eq!(session.find_draft().unwrap().changes.len(), 1);
+        assert_eq!(count_kept(&session), Some(1));
         session.change(&append("This stands nowhere in the lease."), None).unwrap_err();
         session.change(&append("A stopcock is a valve."), None).unwrap();
-        assert_eq!(session.find_draft().unwrap().changes.len(), 2);
+        assert_eq!(count_kept(&session), Some(2));
         let kept = list_pages(&session);
         drop(session);
         let fresh = open(&VaultRoot::open(dir.path()).unwrap(), &meta);
-        assert!(fresh.find_draft().is_none());
+        assert_eq!(count_kept(&fresh), None);
         assert_eq!(list_pages(&fresh), kept);
         assert_eq!(kept[0].after.as_deref().unwrap().matches("It is said.").count(), 2);
         drop(fresh);
         write_page(dir.path(), "Mine, and other words.");
         let session = open(&root, &meta);
-        assert!(session.find_draft().is_none(), "the page is another one");
+        assert_eq!(count_kept(&session), None, "the page is another one");
         assert!(list_pages(&session)[0].after.as_deref().unwrap().contains("other words"));
-        session.forget_draft();
     }
 }

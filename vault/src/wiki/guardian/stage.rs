@@ -2,7 +2,7 @@
 //!
 //! A change that does not fit any more ends that, and names the page.
 
-use super::{GuardianError, GuardianLine, GuardianSession};
+use super::{GuardianError, GuardianLine, GuardianSession, KeptDraft};
 use crate::wiki::ingest::{describe_findings, judge_run, read_source};
 use crate::wiki::staged::StagedPlan;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,15 +21,17 @@ impl GuardianSession {
     pub fn stage(&self) -> Result<(), GuardianError> {
         let links = self.wiki.state.manifest.find_text(&["curation", "autoLink"]) == Some("byName");
         let (subject, keeps) = self.last_submission().unzip();
-        self.forget_draft();
-        let (files, plan) = self.replay(|draft| -> Result<_, GuardianError> {
+        // All of it is made anew.
+        drop(self.take_draft());
+        let (made, _) = self.replay(None, |draft| -> Result<_, GuardianError> {
             // A page that went since the run was submitted needs no change any more.
             for keep in keeps.unwrap_or_default().iter().filter(|keep| self.has_page(keep)) {
                 draft.apply_change(keep, true)?;
             }
             draft.finish(links).map_err(GuardianError::refuse)?;
             Ok((draft.list_files(), describe_plan(draft)))
-        })??;
+        })?;
+        let (files, plan) = made?;
         let slug = |file: &String| Some(self.wiki.state.pages.iter().find(|it| it.file == *file)?.slug.clone());
         let offered: Vec<String> = self.list_related()?.iter().filter_map(slug).collect();
         let verdict = judge_run(&self.root, &self.wiki, &self.run.meta, &files)?;
@@ -53,18 +55,22 @@ impl GuardianSession {
         })
     }
 
-    /// Carries out the changes on the wiki as it is, and then something with the draft.
-    pub(super) fn replay<T>(&self, work: impl FnOnce(&mut RunDraft<'_>) -> T) -> Result<T, GuardianError> {
-        Ok(self.replay_changes(None, work)?.0)
+    /// Carries out the changes on the wiki as it is, and looks at the draft, which is kept.
+    pub(super) fn inspect<T>(&self, work: impl FnOnce(&RunDraft<'_>) -> T) -> Result<T, GuardianError> {
+        let (result, draft) = self.replay(None, |draft| work(draft))?;
+        self.keep_draft(draft);
+        Ok(result)
     }
 
-    /// As [`Self::replay`], and what the draft came to. `more` may name further sources.
-    pub(super) fn replay_changes<T>(
+    /// Carries out the changes on the wiki as it is, and then something with the draft. Returns what the draft came to. `more` is what may be changed
+    /// then.
+    pub(super) fn replay<T>(
         &self,
         more: Option<&PageChange>,
         work: impl FnOnce(&mut RunDraft<'_>) -> T,
     ) -> Result<(T, DraftState), GuardianError> {
-        let texts = self.read_texts(more)?;
+        let kept = self.take_draft();
+        let texts = self.read_texts(kept.as_ref(), more)?;
         let finders = texts.iter().map(|(id, text)| (id.clone(), text.finder())).collect();
         let sources = self.wiki.contents.sources.values();
         let paths = sources.map(|source| (source.path.clone(), source.id.clone())).collect();
@@ -83,8 +89,8 @@ impl GuardianSession {
                 run_type => run_type,
             },
         };
-        let (mut draft, done) = match self.find_draft() {
-            Some(kept) => (RunDraft::resume(&input, kept.state.clone()), kept.changes.len()),
+        let (mut draft, done) = match kept {
+            Some(kept) => (RunDraft::resume(&input, kept.state), kept.changes.len()),
             None => (RunDraft::new(&input), 0),
         };
         for change in self.list_changes().skip(done) {
@@ -97,8 +103,12 @@ impl GuardianSession {
         Ok((result, draft.into_state()))
     }
 
-    /// The texts of the sources that the changes name.
-    fn read_texts(&self, more: Option<&PageChange>) -> Result<BTreeMap<String, SourceText>, GuardianError> {
+    /// The texts of the sources that the changes name. Of a page that was judged before, those that it quotes since the run began.
+    fn read_texts(
+        &self,
+        kept: Option<&KeptDraft>,
+        more: Option<&PageChange>,
+    ) -> Result<BTreeMap<String, SourceText>, GuardianError> {
         let known = &self.wiki.contents.sources;
         let read = |source: &WikiSource| {
             let (id, path, content_hash) = (source.id.clone(), source.path.clone(), source.content_hash.clone());
@@ -109,8 +119,11 @@ impl GuardianSession {
             let text = read_source(&self.root, &self.wiki, source)?;
             return Ok(BTreeMap::from([(source.id.clone(), text)]));
         }
-        let named: BTreeSet<String> =
-            self.list_changes().chain(more).flat_map(PageChange::list_named_sources).collect();
+        let done = kept.map_or(0, |kept| kept.changes.len());
+        let named = self.list_changes().skip(done).chain(more).flat_map(PageChange::list_named_sources);
+        let live = &self.wiki.state.pages;
+        let on_page = kept.zip(more).map(|(kept, more)| kept.state.list_added_sources(more.file(), live));
+        let named: BTreeSet<String> = named.chain(on_page.into_iter().flatten()).collect();
         let find = |name: &String| {
             let path = to_source_file(name);
             known.get(name).or_else(|| known.values().find(|source| source.path == path))

@@ -9,6 +9,7 @@ use crate::wiki::folder::WikiFolder;
 use crate::wiki::runs::{list_runs, read_run};
 use chrono::{DateTime, Utc};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use steward_domain::wiki::details::RecordedContent;
 use steward_domain::wiki::page::read_page;
 use steward_domain::wiki::search::{PageFilter, search_pages};
@@ -37,10 +38,11 @@ impl WhyPages {
             }
         }
         let mut contents = folder.read();
-        contents.pages.retain(|page| !texts.contains_key(&page.file));
+        let pages = Arc::make_mut(&mut contents.pages);
+        pages.retain(|page| !texts.contains_key(&page.file));
         let past = texts.iter().filter_map(|(file, text)| read_page(file, text.as_ref()?.as_bytes()).page);
-        contents.pages.extend(past);
-        contents.pages.sort_by(|a, b| a.file.cmp(&b.file));
+        pages.extend(past);
+        pages.sort_by(|a, b| a.file.cmp(&b.file));
         let hits = search_pages(&contents.pages, what, &PageFilter::default(), MAX_FOUND);
         Ok(Self { contents, best: hits.into_iter().map(|hit| hit.file).collect() })
     }

@@ -56,7 +56,7 @@ pub(super) async fn run(vault: Option<&Path>, command: EvalCommand, out: Command
             let claims = claims.unwrap_or(most);
             let by = steward_server::access::parse_caller_name(&config.operator)?;
             let at = Utc::now();
-            let input = EvalInput { wiki: wiki.clone(), method, claims, by: by.clone(), at };
+            let input = EvalInput { wiki: wiki.clone(), method, claims, by: by.clone(), at, needs_room: false };
             let output = request_from_vault(&config, async |client: ResolutionClient| {
                 client.request_eval(input, PATIENCE).await
             })

@@ -33,9 +33,10 @@ pub(super) fn run(wiki: &OpenedWiki, arguments: GrepArguments, out: CommandOutpu
         Err(e) => bail!(usage("--path", e)),
     };
     let folder = open_folder(&wiki.folder)?;
-    let is_meant = |file: &str| path.as_ref().is_none_or(|path| path.matches(file));
+    let mut files = folder.list_all_files();
+    files.retain(|file| path.as_ref().is_none_or(|path| path.matches(file)));
     let request = GrepRequest { pattern, context, limit, after: None };
-    let outcome = grep_wiki(&folder, &request, Instant::now() + MAX_GREP_TIME, is_meant);
+    let outcome = grep_wiki(&folder, files, &request, Instant::now() + MAX_GREP_TIME);
     out.print_value(&outcome, || describe(&outcome, context > 0))?;
     Ok(CommandExit::Ok)
 }

@@ -50,9 +50,8 @@ pub(super) fn find_run(root: &VaultRoot, name: &str) -> anyhow::Result<NamedRun>
     let committed = find_run_records(root, name)?.into_iter().filter_map(|record| read_run(root, &record));
     let mut found: Vec<NamedRun> =
         committed.map(|run| NamedRun { run: run.summary.run, wiki: run.summary.wiki }).collect();
-    for staged in StagedRuns::new(root).list()? {
-        let is_named = staged.meta.run.as_str() == name || staged.meta.run.short() == name;
-        if is_named && found.iter().all(|known| known.run != staged.meta.run) {
+    for staged in StagedRuns::new(root).list_named(name)? {
+        if found.iter().all(|known| known.run != staged.meta.run) {
             found.push(NamedRun { run: staged.meta.run, wiki: staged.meta.wiki });
         }
     }

@@ -28,7 +28,14 @@ const PATIENCE: Duration = Duration::from_secs(70 * 60);
 /// The request for a review of at most so many pages.
 fn describe_request(config: &StewardConfig, wiki: &str, pages: u32) -> anyhow::Result<EvalInput> {
     let by = steward_server::access::parse_caller_name(&config.operator)?;
-    Ok(EvalInput { wiki: wiki.to_owned(), method: EvalMethod::Review, claims: pages, by, at: Utc::now() })
+    Ok(EvalInput {
+        wiki: wiki.to_owned(),
+        method: EvalMethod::Review,
+        claims: pages,
+        by,
+        at: Utc::now(),
+        needs_room: false,
+    })
 }
 
 /// Says that it may take a while, if there is a verifier.

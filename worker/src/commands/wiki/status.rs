@@ -74,7 +74,7 @@ fn read_status(root: &VaultRoot, wiki: String, folder: &Path) -> anyhow::Result<
     let CheckedWiki { contents, manifest, findings } = check_wiki(folder, Utc::now())?;
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let mut kinds = BTreeMap::new();
-    for page in &contents.pages {
+    for page in contents.pages.iter() {
         *kinds.entry(page.kind.clone()).or_default() += 1;
     }
     let title = manifest.find_text(&["title"]).unwrap_or(&wiki).to_owned();

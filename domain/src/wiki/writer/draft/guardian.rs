@@ -4,8 +4,9 @@
 
 use super::super::content::{WrittenText, list_named_sources, read_content, read_text};
 use super::super::refusal::{DraftFault, DraftRefusal};
-use super::{MAX_REASON, RemovedPage, RunDraft, read_title};
+use super::{DraftState, MAX_REASON, RemovedPage, RunDraft, read_title};
 use crate::record::plain_text::to_one_line;
+use crate::wiki::claims::read_claims;
 use crate::wiki::merge::SplitBody;
 use crate::wiki::names::{is_lowercase_of, name_folder, name_kind, name_summary};
 use crate::wiki::page::{ARCHIVE_KIND, WikiPage};
@@ -71,6 +72,17 @@ impl PageChange {
             Self::Replace { new, .. } => list_named_sources(new),
             Self::Remove { .. } | Self::Keep { .. } => BTreeSet::new(),
         }
+    }
+}
+
+impl DraftState {
+    /// The sources that a page quotes here and not in the wiki as it is.
+    #[must_use]
+    pub fn list_added_sources(&self, file: &str, live: &[WikiPage]) -> BTreeSet<String> {
+        let read = |page: &WikiPage| read_claims(page.document.body(), &page.body.disputed).anchors;
+        let known = find_page(live, file).map(read).unwrap_or_default();
+        let anchors = find_page(&self.pages, file).map(read).unwrap_or_default().into_values();
+        anchors.filter(|anchor| !known.contains_key(&anchor.label)).map(|anchor| anchor.source).collect()
     }
 }
 

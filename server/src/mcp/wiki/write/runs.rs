@@ -15,7 +15,7 @@ use steward_vault::wiki::guardian::{GuardianError, GuardianSession, NewGuardianR
 use steward_vault::wiki::pending::{FoundSource, find_registered};
 use steward_vault::wiki::request::WikiRunError;
 use steward_vault::wiki::staged::{RunMeta, StagedRunError, StagedRuns};
-use steward_vault::wiki::state::{ReadWiki, find_wiki_folder, read_wiki};
+use steward_vault::wiki::state::{ReadWiki, find_wiki_folder, read_wiki_to_stage};
 use steward_workflows::{WikiRequest, WikiRunInput, WikiRunOutput};
 use tokio::runtime::Handle;
 
@@ -23,6 +23,8 @@ use tokio::runtime::Handle;
 const BUSY_PATIENCE: Duration = Duration::from_secs(30);
 /// How often it looks.
 const BUSY_INTERVAL: Duration = Duration::from_millis(20);
+/// The status of a request about a run that something else holds.
+const CONFLICT: u16 = 409;
 /// How often a withdrawal is requested again while a check holds the run.
 const WITHDRAWAL_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -46,7 +48,7 @@ pub(in crate::mcp::wiki) fn open_run(
     let root = workspace.vault.root();
     let read = || -> Result<(String, ReadWiki), ToolError> {
         let folder = find_wiki_folder(root, &workspace.name).map_err(ToolError::internal)?;
-        let wiki = read_wiki(root, &workspace.name, &folder).map_err(ToolError::internal)?;
+        let wiki = read_wiki_to_stage(root, &workspace.name, &folder).map_err(ToolError::internal)?;
         Ok((folder, wiki))
     };
     if let Some(name) = choice.run {
@@ -159,11 +161,9 @@ fn check_source(run_type: WikiRunType, source: Option<&RunSource>, wiki: &ReadWi
 
 /// The caller's run with this name.
 fn find_own_run(call: &ToolCall, workspace: &Workspace<'_>, name: &str) -> Result<RunId, ToolError> {
-    let staged = StagedRuns::new(workspace.vault.root()).list().map_err(ToolError::internal)?;
+    let staged = StagedRuns::new(workspace.vault.root()).list_named(name).map_err(ToolError::internal)?;
     let is_own = |meta: &RunMeta| meta.is_by_assistant() && meta.by == call.caller.name && meta.wiki == workspace.name;
-    let is_named = |run: &RunId| run.as_str() == name || run.short() == name;
-    let found: Vec<RunId> =
-        staged.into_iter().filter(|it| is_own(&it.meta) && is_named(&it.meta.run)).map(|it| it.meta.run).collect();
+    let found: Vec<RunId> = staged.into_iter().filter(|it| is_own(&it.meta)).map(|it| it.meta.run).collect();
     match found.as_slice() {
         [run] => Ok(run.clone()),
         [] => Err(refuse_unknown(name)),
@@ -227,11 +227,12 @@ fn withdraw_run(call: &ToolCall, workspace: &Workspace<'_>, run: &RunId, reason:
             request: WikiRequest::Reject { run: run.clone(), reason: Some(reason.to_owned()) },
         };
         let output = Handle::current().block_on(holder.request_wiki_run(input)).map_err(|e| refuse_request(&e))?;
-        let WikiRunOutput::Refused { message, .. } = output else { return Ok(true) };
+        let WikiRunOutput::Refused { status, message } = output else { return Ok(true) };
         if !is_submitted_run(workspace, run)? {
             return Ok(false);
         }
-        if began.elapsed() >= BUSY_PATIENCE {
+        // Only a check that is under way will be over soon.
+        if status != CONFLICT || began.elapsed() >= BUSY_PATIENCE {
             let what = format!("the run {} is not given up yet", run.short());
             return Err(ToolError::new(ToolErrorCode::WorkspaceBusy, what, "Try again in a minute")
                 .with_outside(REASON, &message));

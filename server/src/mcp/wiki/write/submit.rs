@@ -20,7 +20,7 @@ use steward_domain::wiki::run::{RunId, derive_record_id};
 use steward_domain::wiki::writer::draft::PageChange;
 use steward_vault::wiki::guardian::{GuardianSession, Submission};
 use steward_vault::wiki::staged::StagedRuns;
-use steward_vault::wiki::state::read_wiki;
+use steward_vault::wiki::state::read_wiki_to_stage;
 use steward_workflows::{AssistantRunInput, IngestOutput};
 use tokio::runtime::Handle;
 
@@ -76,7 +76,7 @@ pub(super) fn submit_run(
 fn reopen_run(call: &ToolCall, workspace: &Workspace<'_>, run: &RunId) -> Result<(), ToolError> {
     let root = workspace.vault.root();
     let staged = StagedRuns::new(root).open(run).map_err(ToolError::internal)?;
-    let wiki = read_wiki(root, &workspace.name, &staged.meta.folder).map_err(ToolError::internal)?;
+    let wiki = read_wiki_to_stage(root, &workspace.name, &staged.meta.folder).map_err(ToolError::internal)?;
     let mut session = GuardianSession::resume(root, wiki, staged).map_err(ToolError::internal)?;
     if session.run().meta.by == call.caller.name && session.is_submitted() {
         session.withdraw_submission(Utc::now(), "it could not be submitted").map_err(ToolError::internal)?;
