@@ -94,7 +94,7 @@ pub struct Index {
     unfinished: Arc<cursors::unfinished::UnfinishedWork>,
     pub(crate) notes: NoteCatalog,
     /// The wikis as this process scanned them last, by their names.
-    scanned_wikis: Arc<std::sync::Mutex<BTreeMap<String, u64>>>,
+    scanned_wikis: Arc<std::sync::Mutex<BTreeMap<String, wiki::ScannedWiki>>>,
 }
 
 /// A record that cannot be used, with the hint how to fix it.

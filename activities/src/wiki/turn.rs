@@ -231,7 +231,7 @@ pub(super) fn note_wait(run: &StagedRun, state: RunState, refusal: &GuardRefusal
     Ok(())
 }
 
-/// What becomes of a first call for which the rate guard has no room, if it is not worth waiting for.
+/// Refuses a first call for which the rate guard has no room, and says when it has.
 pub(super) fn refuse_for_cap(refusal: &GuardRefusal) -> SendTurnOutput {
     let clears = refusal.clears_at.map(|at| format!("; it has room again at {}", format_seconds(at)));
     let message = format!("{}{}", refusal.reason, clears.unwrap_or_default());

@@ -185,6 +185,8 @@ impl ToolError {
     }
 }
 
+/// The number of a refusal because of how things stand, as the other interfaces have it.
+pub(crate) const CONFLICT: u16 = 409;
 /// The name of the fence around a reason that others wrote, or in which their names stand.
 pub(crate) const REASON: &str = "reason";
 /// The longest reason that an error repeats, in characters.

@@ -19,6 +19,14 @@ pub struct WikiView<'a> {
     index: &'a Index,
 }
 
+/// A wiki whose rows are in line with its files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ScannedWiki {
+    id: i64,
+    /// Of the listing of the files.
+    digest: u64,
+}
+
 impl Index {
     #[must_use]
     pub fn wiki(&self) -> WikiView<'_> {

@@ -1,6 +1,6 @@
 //! Reads the folder of a wiki: its pages, sources and generated files.
 //!
-//! Links are not followed, and nothing is waited for that is no file, such as a pipe. What cannot be read is a finding that names
+//! Links are not followed, and nothing that could wait, such as a pipe, is opened. What cannot be read is a finding that names
 //! the file, and the rest is read all the same.
 
 mod facts;
@@ -18,8 +18,7 @@ use crate::wiki::threads::map_in_threads;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt};
 use listing::{ListedFile, ListingDepth};
-use rustix::fs::OFlags;
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, FileType, OFlags, statat};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -284,7 +283,8 @@ impl WikiFolder {
 
     /// Reads a file, and how it was before.
     fn read_stamped(&self, file: &str, limit: usize) -> Result<(Vec<u8>, FileStamp), ReadFault> {
-        let (file, meta) = self.open_file(file)?;
+        let file = self.open_file(file)?;
+        let meta = file.metadata()?;
         Ok((take_bounded(file, meta.len(), limit)?, FileStamp::new(&meta)))
     }
 
@@ -294,23 +294,21 @@ impl WikiFolder {
     /// [`ReadFault`].
     pub fn read_start(&self, file: &str, limit: u64) -> Result<Vec<u8>, ReadFault> {
         let mut bytes = Vec::new();
-        self.open_file(file)?.0.take(limit).read_to_end(&mut bytes)?;
+        self.open_file(file)?.take(limit).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// Opens a file, and says how it is. Opening never waits, and what is no regular file is closed unread.
-    fn open_file(&self, file: &str) -> Result<(File, Metadata), ReadFault> {
+    fn open_file(&self, file: &str) -> Result<File, ReadFault> {
+        // One call of the system. Where it would lead out of the folder, the file is not opened.
+        let found = statat(&self.dir, file, AtFlags::SYMLINK_NOFOLLOW).map_err(io::Error::from)?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::RegularFile => {}
+            FileType::Symlink => return Err(ReadFault::Link),
+            _ => return Err(ReadFault::NotAFile),
+        }
         let mut options = OpenOptions::new();
-        let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
-        options.read(true).custom_flags(flags.bits().cast_signed());
-        let opened = self.dir.open_with(file, &options).map_err(|e| match Errno::from_io_error(&e) {
-            Some(Errno::LOOP) => ReadFault::Link,
-            // A socket.
-            Some(Errno::NXIO) => ReadFault::NotAFile,
-            _ => ReadFault::Io(e),
-        })?;
-        let meta = opened.metadata()?;
-        if meta.is_file() { Ok((opened, meta)) } else { Err(ReadFault::NotAFile) }
+        options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
+        Ok(self.dir.open_with(file, &options)?)
     }
 }
 

@@ -224,8 +224,8 @@ impl GuardianSession {
         let staged = match staged {
             Ok(staged) => staged,
             Err(error) => {
-                // What is refused leaves the draft as it was. Only a link is found after the change.
-                if !matches!(error, GuardianError::Link { .. }) {
+                // A change that the draft refuses leaves it as it was. Where the page would lie is looked at after that.
+                if matches!(error, GuardianError::Draft(_) | GuardianError::StaleBase { .. }) {
                     self.keep_draft(draft);
                 }
                 return Err(error);

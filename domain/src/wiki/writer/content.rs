@@ -27,6 +27,11 @@ pub(super) struct QuotedSources<'a> {
 }
 
 impl<'a> QuotedSources<'a> {
+    /// Whether the wiki has a source of this id or path.
+    fn knows(&self, name: &str) -> bool {
+        self.paths.contains_key(&to_source_file(name)) || self.paths.values().any(|id| id == name)
+    }
+
     /// The source that a footnote names, or the run's own one.
     fn choose(&self, named: Option<&str>) -> Result<(&'a str, &'a QuoteFinder<'a>), DraftRefusal> {
         let named =
@@ -163,18 +168,14 @@ fn split_footnotes(body: &str) -> (String, Vec<(String, String)>) {
     (text.trim_end().to_owned() + "\n", notes)
 }
 
-/// The source that a footnote names, if it names one, and its quote. Without marks of a quote all of it is the quote, unless it can be nothing
-/// but the name of a source.
+/// The source that a footnote names, if it names one, and its quote.
 fn split_definition(definition: &str) -> (Option<&str>, &str) {
-    if let (Some(first), Some(last)) = (definition.find(OPENING), definition.rfind(CLOSING))
-        && first < last
-    {
-        let begin = first + definition[first..].chars().next().map_or(1, char::len_utf8);
-        return (find_name(&definition[..first]), &definition[begin..last]);
-    }
-    match find_name(definition) {
-        named @ Some(_) => (named, ""),
-        None => (None, definition),
+    match (definition.find(OPENING), definition.rfind(CLOSING)) {
+        (Some(first), Some(last)) if first < last => {
+            let begin = first + definition[first..].chars().next().map_or(1, char::len_utf8);
+            (find_name(&definition[..first]), &definition[begin..last])
+        }
+        _ => (None, definition),
     }
 }
 
@@ -189,6 +190,12 @@ fn find_name(text: &str) -> Option<&str> {
 /// The quote in a footnote, which may name its source before it.
 fn find_anchor(definition: &str, sources: QuotedSources<'_>) -> Result<Anchor, DraftRefusal> {
     let (named, quote) = split_definition(definition);
+    if named.is_none()
+        && let Some(name) = find_name(quote).filter(|name| sources.knows(name))
+    {
+        let text = format!("error: a footnote names `{}` and quotes no words of it", shorten(name));
+        return Err(DraftRefusal::new(DraftFault::QuoteMissing, text));
+    }
     anchor_quote(&quote.replace("\\\"", "\""), named, sources)
 }
 

@@ -6,7 +6,7 @@
 use super::facts::open_views;
 use super::lines::ActionLine;
 use crate::http::serving::ServerEndpoint;
-use crate::mcp::error::{ToolError, ToolErrorCode, show_reason};
+use crate::mcp::error::{CONFLICT, ToolError, ToolErrorCode, show_reason};
 use crate::mcp::outside::OutsideWords;
 use crate::mcp::steward::preview::{FieldChange, PreviewResult};
 use crate::mcp::tokens::cut_to_tokens;
@@ -22,8 +22,6 @@ use steward_vault::wiki::revert::{RevertError, preview_revert};
 use steward_vault::wiki::runs::find_run_records;
 use steward_vault::wiki::staged::StagedRuns;
 
-/// The number of a refusal because of how things stand, as the other interfaces have it.
-const CONFLICT: u64 = 409;
 /// What a preview shows of the lines that a page loses, and of those that it gains, in tokens: a run has at most 15 pages and the files of code.
 const MAX_SIDE_TOKENS: usize = 200;
 
@@ -155,7 +153,7 @@ fn show_files(row: &WikiRunRow, files: &[RunFile]) -> Vec<FieldChange> {
 }
 
 fn refuse_preview(why: String) -> PreviewResult {
-    PreviewResult { refused: Some(CONFLICT), refusal: Some(why.into()), ..PreviewResult::default() }
+    PreviewResult { refused: Some(CONFLICT.into()), refusal: Some(why.into()), ..PreviewResult::default() }
 }
 
 fn cut_lines(lines: Vec<String>) -> Option<OutsideWords> {

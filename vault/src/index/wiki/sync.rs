@@ -3,6 +3,7 @@
 //! The pages that changed are written in one transaction for each few hundred files, so that a reader sees a run as a
 //! whole or not at all. A wiki that did not change costs a listing of its files and writes nothing.
 
+use super::ScannedWiki;
 use super::scan::{self, KnownPage, PageListing, PageRows, WikiChanges};
 use crate::files::root::VaultRoot;
 use crate::index::store::check::{DifferenceKind, IndexDifference};
@@ -154,28 +155,28 @@ impl Index {
 
     async fn scan_wiki(&self, root: &VaultRoot, name: &str, folder: &Path, depth: ScanDepth) -> Result<(), IndexError> {
         let failed = |source| IndexError::Io { path: folder.to_owned(), source };
+        let id = self.find_or_add_wiki(name).await?;
         let wiki = Arc::new(WikiFolder::open(folder).map_err(failed)?);
         for _ in 0..TRIES {
             let (own_root, own_wiki) = (root.clone(), Arc::clone(&wiki));
             let list = move || PageListing::read(&own_root, &own_wiki);
             let Some(listing) = tokio::task::spawn_blocking(list).await?.map_err(failed)? else { return Ok(()) };
-            let digest = listing.digest();
-            if depth == ScanDepth::Stat && self.lock_scanned_wikis().get(name) == Some(&digest) {
+            let scanned = ScannedWiki { id, digest: listing.digest() };
+            if depth == ScanDepth::Stat && self.lock_scanned_wikis().get(name) == Some(&scanned) {
                 return Ok(());
             }
-            let id = self.find_or_add_wiki(name).await?;
             let known = self.read_known_pages(id).await?;
             let changes = listing.compare(&known, depth != ScanDepth::Stat);
             let is_same = changes.to_read.is_empty() && changes.gone.is_empty();
             if is_same || self.write_changes(root, &wiki, id, changes, depth, &known).await? {
-                self.lock_scanned_wikis().insert(name.to_owned(), digest);
+                self.lock_scanned_wikis().insert(name.to_owned(), scanned);
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    fn lock_scanned_wikis(&self) -> MutexGuard<'_, BTreeMap<String, u64>> {
+    fn lock_scanned_wikis(&self) -> MutexGuard<'_, BTreeMap<String, ScannedWiki>> {
         self.scanned_wikis.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

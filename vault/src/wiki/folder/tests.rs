@@ -40,7 +40,7 @@ fn a_page_that_is_too_large_or_has_a_bad_name_is_named() {
 }
 
 #[test]
-fn links_pipes_and_names_with_line_breaks_are_named_and_never_read() {
+fn links_pipes_and_names_with_line_breaks_are_named_and_never_opened() {
     let (dir, folder) = wiki();
     std::os::unix::fs::symlink("/etc/hostname", dir.path().join("entities/link.md")).unwrap();
     std::os::unix::fs::symlink("/etc", dir.path().join("etc")).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! A run is its caller's alone: for anybody else it is not there. Calls of one run follow each other.
 
-use crate::mcp::error::{REASON, ToolError, ToolErrorCode, refuse_request, shorten_outside, show_reason};
+use crate::mcp::error::{CONFLICT, REASON, ToolError, ToolErrorCode, refuse_request, shorten_outside, show_reason};
 use crate::mcp::tool::ToolCall;
 use crate::mcp::workspace::Workspace;
 use chrono::Utc;
@@ -23,8 +23,6 @@ use tokio::runtime::Handle;
 const BUSY_PATIENCE: Duration = Duration::from_secs(30);
 /// How often it looks.
 const BUSY_INTERVAL: Duration = Duration::from_millis(20);
-/// The status of a request about a run that something else holds.
-const CONFLICT: u16 = 409;
 /// How often a withdrawal is requested again while a check holds the run.
 const WITHDRAWAL_INTERVAL: Duration = Duration::from_secs(2);
 
